@@ -1,0 +1,4 @@
+//! The engine of Holdfast. It knows PostgreSQL and nothing of JavaScript.
+#![forbid(unsafe_code)]
+
+pub mod error;

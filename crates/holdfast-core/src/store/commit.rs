@@ -1,0 +1,191 @@
+//! The commit batch: turns, activity results, messages and starts of many instances in one transaction.
+//!
+//! The whole batch is one pipelined flight. Its first statement locks every turn row that the batch settles or
+//! addresses, in key order; every later part joins the rows that passed the fence check, so a fenced-out item drops
+//! out and the rest commits. See ARCHITECTURE.md for the order of the statements.
+
+use holdfast_replay::{Message, MessageBody, ParentLink, event::StoredEvent};
+
+use crate::{
+    error::Result,
+    pool::Session,
+    store::{ActivityKey, Fence, NodeKey, Statements},
+};
+
+/// All that one turn writes.
+#[derive(Debug, Clone)]
+pub struct TurnCommit {
+    /// Instance id.
+    pub instance: String,
+    /// The lease it settles.
+    pub fence: Fence,
+    /// Who holds it.
+    pub node: NodeKey,
+    /// Execution it belongs to.
+    pub execution: i64,
+    /// History length after this turn.
+    pub history_len: i32,
+    /// Exact version, to be fixed by the first turn.
+    pub version: String,
+    /// Orchestration name, copied onto activity rows.
+    pub name: String,
+    /// Inbox rows used up (accepted or dropped).
+    pub consumed: Vec<i64>,
+    /// Events to append.
+    pub events: Vec<StoredEvent>,
+    /// Activity tasks to queue.
+    pub activities: Vec<NewActivity>,
+    /// Timers to queue, as messages due later.
+    pub timers: Vec<NewTimer>,
+    /// Activities no longer wanted, by scheduling event.
+    pub cancelled_activities: Vec<i32>,
+    /// Timers no longer wanted, by scheduling event.
+    pub cancelled_timers: Vec<i32>,
+    /// Messages to other instances (child results, cancellations).
+    pub sends: Vec<Send>,
+    /// Children and detached starts.
+    pub starts: Vec<Start>,
+    /// New custom status: `Some(None)` resets it.
+    pub custom_status: Option<Option<String>>,
+    /// How the execution ends, if it does.
+    pub end: Option<TurnEnd>,
+}
+
+/// An activity task to queue.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the same fields as in ClaimedActivity")]
+pub struct NewActivity {
+    pub event: i32,
+    pub name: String,
+    pub input: String,
+    pub retry: Option<String>,
+    pub timeout_ms: Option<i64>,
+    pub tag: Option<String>,
+    pub session: Option<String>,
+}
+
+/// A timer to queue.
+#[derive(Debug, Clone, Copy)]
+pub struct NewTimer {
+    /// Scheduling event.
+    pub event: i32,
+    /// Due time, ms since 1970 of the database's clock.
+    pub fire_at_ms: i64,
+}
+
+/// How an execution ends.
+#[derive(Debug, Clone)]
+pub enum TurnEnd {
+    /// With a value, JSON text.
+    Completed {
+        /// The output.
+        output: String,
+    },
+    /// With an error, JSON text.
+    Failed {
+        /// The error.
+        error: String,
+    },
+    /// Cancelled, with the error that says so, JSON text.
+    Cancelled {
+        /// The error.
+        error: String,
+    },
+    /// As the next execution.
+    ContinuedAsNew {
+        /// Input of the next execution, JSON text.
+        input: String,
+        /// Its exact version; `None` means newest at its first turn.
+        version: Option<String>,
+        /// JSON array of carried messages.
+        carried: Option<String>,
+    },
+}
+
+/// A message to an instance.
+#[derive(Debug, Clone)]
+pub struct Send {
+    /// Addressee.
+    pub instance: String,
+    /// What it says.
+    pub body: MessageBody,
+}
+
+/// A start.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// Instance id.
+    pub instance: String,
+    /// Orchestration name.
+    pub name: String,
+    /// Exact version, if asked for.
+    pub version: Option<String>,
+    /// Input, JSON text.
+    pub input: String,
+    /// Parent: when the id exists already, the parent gets a ChildFailed message instead.
+    pub parent: Option<ParentLink>,
+}
+
+/// How a claimed activity is settled.
+#[derive(Debug, Clone)]
+pub struct ActivityCommit {
+    /// The task.
+    pub key: ActivityKey,
+    /// The lease it settles.
+    pub fence: Fence,
+    /// Who holds it.
+    pub node: NodeKey,
+    /// What becomes of it.
+    pub outcome: ActivityOutcome,
+}
+
+/// What becomes of a settled activity.
+#[derive(Debug, Clone)]
+pub enum ActivityOutcome {
+    /// Ended: the row goes, the instance gets this message.
+    Ended(MessageBody),
+    /// To be tried again after a delay; the next attempt's number. Deliveries start anew: the try was answered.
+    Retry {
+        /// From now, in ms.
+        delay_ms: i64,
+        /// The next attempt.
+        attempt: i32,
+    },
+}
+
+/// One item of a batch.
+#[derive(Debug, Clone)]
+pub enum CommitItem {
+    /// A turn.
+    Turn(Box<TurnCommit>),
+    /// An activity result.
+    Activity(ActivityCommit),
+    /// A client's message.
+    Send(Send),
+    /// A client's start.
+    Start(Start),
+}
+
+/// What became of one item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommitOutcome {
+    /// Written, by this call or by an earlier one whose reply was lost.
+    Done {
+        /// The next due time of a settled turn is already over: claim again at once.
+        more_work: bool,
+    },
+    /// The lease is not held any more; nothing was written.
+    Fenced,
+    /// A start whose instance was made.
+    Created,
+    /// A start whose id exists; `same` when name and input are equal.
+    Exists {
+        /// Whether name and input are the same.
+        same: bool,
+    },
+    /// A message to an instance that has ended: dropped.
+    AlreadyEnded,
+}
+
+/// Runs one batch; the outcome at index i belongs to item i. An error means that nothing is known to be written.
+pub async fn commit(session: &Session, statements: &Statements, batch: &[CommitItem]) -> Result<Vec<CommitOutcome>>;

@@ -1,0 +1,37 @@
+//! What is stored and how: one typed function for each statement, one file for each table family.
+//!
+//! No other room knows SQL. Functions take a session of the pool, return plain rows, and decide nothing.
+
+mod statements;
+pub mod migrate;
+pub mod node;
+pub mod turn;
+pub mod activity;
+pub mod commit;
+pub mod instance;
+
+pub use statements::Statements;
+
+/// A running runtime: one row, one owner of leases.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NodeKey {
+    /// Stable identity: host and process, or the configured id.
+    pub id: String,
+    /// Rises with every registration; never used twice.
+    pub epoch: i64,
+}
+
+/// The number minted by a claim; every write under the lease carries it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fence(pub i64);
+
+/// The key of an activity task. A standalone activity has execution 0 and event 0.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ActivityKey {
+    /// Instance id (or the id of the standalone activity).
+    pub instance: String,
+    /// Execution that scheduled it.
+    pub execution: i64,
+    /// The scheduling event.
+    pub event: i32,
+}

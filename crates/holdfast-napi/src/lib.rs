@@ -1,0 +1,1 @@
+//! The Node binding: conversion only. Every decision lives in `holdfast-core`.

@@ -1,0 +1,3 @@
+//! Checks and chores of the repository.
+
+fn main() {}
