@@ -118,3 +118,19 @@ pub enum ReplyOutcome {
     #[serde(rename = "diverged")]
     Diverged,
 }
+
+impl ReplyCommand {
+    /// The number of facts applied before it was given.
+    pub fn step(&self) -> u32 {
+        match self {
+            Self::Activity { step, .. }
+            | Self::Timer { step, .. }
+            | Self::WaitEvent { step, .. }
+            | Self::Dequeue { step, .. }
+            | Self::Child { step, .. }
+            | Self::Detached { step, .. }
+            | Self::Cancel { step, .. }
+            | Self::Status { step, .. } => *step,
+        }
+    }
+}

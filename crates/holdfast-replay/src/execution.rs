@@ -1,66 +1,25 @@
 //! One execution as its history tells it: what was asked for, what came back, what is still open.
+//!
+//! A turn is `accept` (messages become facts), `activation` (facts go to the code), `complete` (the code's answer
+//! becomes events and effects). Between turns only bookkeeping stays: no payload of a fact that was handed over is
+//! kept, except of messages that nobody has read yet, because the next execution inherits those.
+//!
+//! A reply that does not fit changes nothing; [`Execution::abort`] can still end the execution after it.
 
+pub use crate::turn::{Effect, End, TurnResult};
 use crate::{
-    Activation, Carried, CorruptHistory, Event, EventId, FrameId, Message, Mismatch, ParentLink, Payload,
-    Reply, RetryPolicy, StartInfo,
+    Activation, CorruptHistory, ErrorPayload, Event, EventBody, EventId, FrameId, Message, Mismatch,
+    ParentLink, Payload, Reply, ReplyCommand, ReplyOutcome, StartInfo,
+    activation::{ActivationStart, Fact},
+    books::Books,
+    cancel::{CancelRequest, close_open},
+    carry_over::{end_of, terminal_event},
+    cursor::{Cursor, Recorded, fact_of},
+    determinism::Standing,
+    limits,
+    message::{NewFact, read_message},
+    turn::TurnWriter,
 };
-
-/// An effect of a turn, to be carried out in the same transaction as its events.
-#[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "the fields say what they are; the variants are documented")]
-pub enum Effect {
-    /// Queue an activity task.
-    ScheduleActivity {
-        event: EventId,
-        name: String,
-        input: Payload,
-        tag: Option<String>,
-        session: Option<String>,
-        retry: Option<RetryPolicy>,
-        timeout_ms: Option<u64>,
-    },
-    /// Queue a timer message.
-    CreateTimer { event: EventId, fire_at_ms: i64 },
-    /// Start a child that this execution waits for.
-    StartChild { event: EventId, instance: String, name: String, version: Option<String>, input: Payload },
-    /// Start an orchestration that nobody waits for.
-    StartDetached { instance: String, name: String, version: Option<String>, input: Payload },
-    /// Take an activity task back.
-    CancelActivity { event: EventId },
-    /// Take a timer back.
-    CancelTimer { event: EventId },
-    /// Ask a child to stop.
-    CancelChild { instance: String, reason: String },
-    /// Set or reset the custom status.
-    SetStatus { status: Option<String> },
-    /// Tell the parent how this execution ended.
-    TellParent { parent: ParentLink, result: Result<Payload, Payload> },
-}
-
-/// How an execution ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields say what they are; the variants are documented")]
-pub enum End {
-    /// With a value.
-    Completed { output: Payload },
-    /// With an error.
-    Failed { error: Payload },
-    /// Cancelled; the error says so.
-    Cancelled { error: Payload },
-    /// As the next execution.
-    ContinuedAsNew { input: Payload, version: Option<String>, carried: Vec<Carried> },
-}
-
-/// All that one turn writes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TurnResult {
-    /// Events to append, ids following the history without a gap.
-    pub events: Vec<Event>,
-    /// Effects, in order.
-    pub effects: Vec<Effect>,
-    /// How the execution ended, if it did.
-    pub end: Option<End>,
-}
 
 /// What became of the messages handed to [`Execution::accept`]. Every message is in one of the lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -71,61 +30,330 @@ pub struct Accepted {
     pub dropped: Vec<(i64, &'static str)>,
 }
 
+/// What a cold frame needs and a warm one does not.
+#[derive(Debug)]
+struct Cold {
+    facts: Vec<Fact>,
+    fact_events: Vec<EventId>,
+    commands: Vec<Recorded>,
+    /// The terminal event, when the history has one.
+    terminal: Option<EventBody>,
+}
+
+/// An activation that was handed out and not answered yet.
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    frame: FrameId,
+    /// How many of the pending facts it carried.
+    facts: usize,
+}
+
 /// One execution.
 #[derive(Debug)]
 pub struct Execution {
-    _private: (),
+    pub(crate) instance: String,
+    pub(crate) execution: i64,
+    parent: Option<ParentLink>,
+    /// Kept until the first turn is recorded, respectively until the cold activation.
+    start: Option<StartInfo>,
+    start_at_ms: i64,
+    pub(crate) now_ms: i64,
+    pub(crate) books: Books,
+    /// Facts recorded.
+    facts: u32,
+    cancel: Option<CancelRequest>,
+    /// Facts of the coming turn.
+    pending: Vec<NewFact>,
+    cold: Option<Cold>,
+    given: Option<Given>,
+    warm: bool,
+    /// A terminal event is recorded.
+    ended: bool,
+    len: u32,
+    bytes: usize,
 }
 
 impl Execution {
     /// An execution without history. Its first event is OrchestrationStarted, recorded by the first turn.
     pub fn begin(instance: String, execution: i64, start: StartInfo, at_ms: i64) -> Self {
-        todo!("{instance} {execution} {start:?} {at_ms}")
+        Self {
+            instance,
+            execution,
+            parent: start.parent.clone(),
+            start_at_ms: at_ms,
+            now_ms: at_ms,
+            books: Books::new(&start.carried),
+            start: Some(start),
+            facts: 0,
+            cancel: None,
+            pending: Vec::new(),
+            cold: None,
+            given: None,
+            warm: false,
+            ended: false,
+            len: 0,
+            bytes: 0,
+        }
     }
 
     /// An execution as its stored history tells it.
     pub fn replay(instance: String, execution: i64, events: Vec<Event>) -> Result<Self, CorruptHistory> {
-        todo!("{instance} {execution} {events:?}")
+        let cursor = Cursor::read(events)?;
+        let ended = cursor.terminal.is_some();
+        Ok(Self {
+            instance,
+            execution,
+            parent: cursor.start.parent.clone(),
+            start: Some(cursor.start),
+            start_at_ms: cursor.start_at_ms,
+            now_ms: cursor.last_at_ms,
+            books: cursor.books,
+            facts: u32::try_from(cursor.facts.len()).expect("fewer facts than event ids"),
+            cancel: cursor.cancel,
+            pending: Vec::new(),
+            cold: Some(Cold {
+                facts: cursor.facts,
+                fact_events: cursor.fact_events,
+                commands: cursor.commands,
+                terminal: cursor.terminal,
+            }),
+            given: None,
+            warm: false,
+            ended,
+            len: cursor.len,
+            bytes: cursor.bytes,
+        })
     }
 
-    /// Turns messages into facts of the coming turn; `now_ms` is the database time of the claim.
+    /// Turns messages into facts of the coming turn; `now_ms` is the database time of the claim. May be called
+    /// without messages to set the time alone. Facts accepted while an activation is out belong to the turn after it.
     pub fn accept(&mut self, messages: Vec<Message>, now_ms: i64) -> Accepted {
-        todo!("{messages:?} {now_ms}")
+        self.now_ms = now_ms;
+        let mut accepted = Accepted::default();
+        for message in messages {
+            let read = if self.ended {
+                Err("the execution has ended")
+            } else {
+                read_message(message.body, self.execution, now_ms, &mut self.books.ledger)
+            };
+            match read {
+                Ok(NewFact { body: EventBody::OrchestrationCancelRequested { .. }, .. })
+                    if self.cancel.is_some() =>
+                {
+                    accepted.dropped.push((message.id, "cancellation was asked for already"));
+                }
+                Ok(fact) => {
+                    accepted.accepted.push(message.id);
+                    self.pending.push(fact);
+                    self.note_cancel();
+                }
+                Err(reason) => accepted.dropped.push((message.id, reason)),
+            }
+        }
+        accepted
     }
 
-    /// What user code is given. Cold (with everything) the first time after begin, replay or [`Self::chill`], else warm.
+    /// What user code is given. Cold (with everything) the first time after begin or replay, else warm. Each
+    /// activation must be answered by [`Self::complete`] before the next: facts are handed over once.
     pub fn activation(&mut self, frame: FrameId) -> Activation {
-        todo!("{frame:?}")
+        let mut facts = Vec::new();
+        let mut applied = self.facts;
+        let mut start = None;
+        if !self.warm {
+            start = self.activation_start();
+            applied = 0;
+            facts = self.cold.as_mut().map(|cold| std::mem::take(&mut cold.facts)).unwrap_or_default();
+        }
+        let replayed = u32::try_from(facts.len()).expect("fewer facts than event ids");
+        facts.extend(self.pending.iter().filter_map(|fact| fact_of(fact.body.clone(), fact.at_ms, fact.seq)));
+        self.warm = true;
+        self.given = Some(Given { frame, facts: self.pending.len() });
+        Activation { frame, start, applied, facts, replayed }
     }
 
-    /// Forgets that the code is live: the next activation must come from a fresh [`Self::replay`].
+    /// True once an activation was made: the next one carries only new facts. A frame that was lost cannot be made
+    /// again from here; that takes a fresh [`Self::replay`].
     pub fn is_warm(&self) -> bool {
-        todo!()
+        self.warm
     }
 
-    /// Matches the reply against history and gives what the turn writes.
-    pub fn complete(&mut self, reply: Reply) -> Result<TurnResult, Mismatch> {
-        todo!("{reply:?}")
+    /// Matches the reply against history and gives what the turn writes. After an error nothing has changed, except
+    /// that the activation counts as answered; then [`Self::abort`] ends the execution, or it is dropped. An execution
+    /// whose history has an end is only checked: the turn writes nothing.
+    pub fn complete(&mut self, mut reply: Reply) -> Result<TurnResult, Mismatch> {
+        let given = self.answered_by(reply.frame)?;
+        let commands = match self.check(&mut reply, given) {
+            Ok(commands) => commands,
+            // A cancelled execution ends as cancelled whatever the code does, so its commands do not matter.
+            Err(_) if self.cancel.is_some() => Vec::new(),
+            Err(mismatch) => return Err(mismatch),
+        };
+        self.cold = None;
+        if self.ended {
+            return Ok(TurnResult::nothing());
+        }
+        Ok(self.write(commands, reply.outcome, given))
     }
 
     /// Ends the execution without asking the code (poison, mismatch): facts accepted so far are recorded, what is open is
     /// cancelled, the parent is told.
     pub fn abort(&mut self, error: Payload) -> TurnResult {
-        todo!("{error:?}")
+        if self.ended {
+            return TurnResult::nothing();
+        }
+        let mut turn = self.open_turn();
+        for fact in std::mem::take(&mut self.pending) {
+            self.write_fact(&mut turn, fact);
+        }
+        self.close_turn(turn, Some(End::Failed { error }))
     }
 
     /// Events recorded, those of completed turns included.
     pub fn history_len(&self) -> u32 {
-        todo!()
+        self.len
     }
 
     /// Encoded bytes of the history, for the bound of the frame cache.
     pub fn history_bytes(&self) -> usize {
-        todo!()
+        self.bytes
     }
 
     /// Facts accepted that no activation has carried yet.
     pub fn has_new_facts(&self) -> bool {
-        todo!()
+        self.pending.len() > self.given.map_or(0, |given| given.facts)
+    }
+
+    fn note_cancel(&mut self) {
+        let fact = self.facts + u32::try_from(self.pending.len()).expect("an inbox batch is bounded");
+        if let Some(NewFact { body: EventBody::OrchestrationCancelRequested { reason }, .. }) =
+            self.pending.last()
+        {
+            self.cancel = Some(CancelRequest { fact, reason: reason.clone() });
+        }
+    }
+
+    /// The start as the code sees it. The whole start is kept while the first turn has not recorded it.
+    fn activation_start(&mut self) -> Option<ActivationStart> {
+        let start = if self.len == 0 { self.start.clone() } else { self.start.take() }?;
+        Some(ActivationStart {
+            instance: self.instance.clone(),
+            execution: self.execution,
+            name: start.name,
+            version: start.version,
+            input: start.input,
+            parent: start.parent.map(|parent| parent.instance),
+            seed: format!("{:016x}", start.seed),
+            at_ms: self.start_at_ms,
+            carried: start.carried,
+            custom_status: start.custom_status,
+            replaying: self.len > 0,
+        })
+    }
+
+    fn answered_by(&mut self, frame: FrameId) -> Result<usize, Mismatch> {
+        let expected = match self.given {
+            Some(given) if given.frame == frame => {
+                self.given = None;
+                return Ok(given.facts);
+            }
+            Some(given) => format!("an activation of frame {}", given.frame.0),
+            None => "no activation to be answered".to_owned(),
+        };
+        Err(Mismatch { position: self.len + 1, expected, found: format!("an answer of frame {}", frame.0) })
+    }
+
+    /// The reply's new commands, when it fits. Commands given at or after the cancel request are left out before.
+    fn check(&self, reply: &mut Reply, given: usize) -> Result<Vec<ReplyCommand>, Mismatch> {
+        if let Some(cancel) = &self.cancel {
+            reply.commands.retain(|command| command.step() < cancel.fact);
+        }
+        let cold = self.cold.as_ref();
+        let standing = Standing {
+            recorded: cold.map_or(&[], |cold| &cold.commands),
+            fact_events: cold.map_or(&[], |cold| &cold.fact_events),
+            ledger: &self.books.ledger,
+            facts: self.facts,
+            given: u32::try_from(given).expect("an inbox batch is bounded"),
+            events: self.len,
+            terminal: cold.and_then(|cold| cold.terminal.as_ref()),
+            cancelled: self.cancel.is_some(),
+        };
+        standing.check(reply)
+    }
+
+    /// Writes the turn: each new fact, followed by the commands given after it; then the end.
+    fn write(&mut self, commands: Vec<ReplyCommand>, outcome: ReplyOutcome, given: usize) -> TurnResult {
+        let limit = limits::exceeded(self.len, self.bytes, &commands);
+        let (commands, outcome) = match limit {
+            Some(error) => (Vec::new(), ReplyOutcome::Failed { error: error.to_payload() }),
+            None => (commands, outcome),
+        };
+        let goes_on = self.cancel.is_none() && matches!(outcome, ReplyOutcome::Waiting);
+        let recorded = if goes_on { given } else { self.pending.len() };
+        let mut turn = self.open_turn();
+        let mut commands = commands.into_iter().peekable();
+        let later = self.pending.split_off(recorded);
+        let facts = std::mem::replace(&mut self.pending, later);
+        self.write_commands(&mut turn, &mut commands, goes_on);
+        for fact in facts {
+            self.write_fact(&mut turn, fact);
+            self.write_commands(&mut turn, &mut commands, goes_on);
+        }
+        let end = match &self.cancel {
+            Some(cancel) => {
+                Some(End::Cancelled { error: ErrorPayload::cancelled(&cancel.reason).to_payload() })
+            }
+            None => end_of(outcome, &mut self.books.mailboxes),
+        };
+        self.close_turn(turn, end)
+    }
+
+    fn open_turn(&mut self) -> TurnWriter {
+        let mut turn = TurnWriter::new(self.len);
+        if self.len == 0
+            && let Some(start) = self.start.take()
+        {
+            turn.started(self.start_at_ms, start);
+        }
+        turn
+    }
+
+    fn write_fact(&mut self, turn: &mut TurnWriter, fact: NewFact) {
+        self.books.arrival(&fact.body);
+        turn.event(fact.at_ms, fact.source, fact.body);
+        self.facts += 1;
+    }
+
+    /// Writes the commands given after the facts written so far.
+    fn write_commands(
+        &mut self,
+        turn: &mut TurnWriter,
+        commands: &mut std::iter::Peekable<std::vec::IntoIter<ReplyCommand>>,
+        dispatch: bool,
+    ) {
+        while let Some(command) = commands.next_if(|command| command.step() <= self.facts) {
+            self.write_command(turn, command, dispatch);
+        }
+    }
+
+    /// Records the end, if there is one, and closes the books of the turn.
+    fn close_turn(&mut self, mut turn: TurnWriter, end: Option<End>) -> TurnResult {
+        if let Some(end) = &end {
+            close_open(&mut self.books.ledger, &mut turn, self.now_ms, end);
+            turn.event(self.now_ms, None, terminal_event(end));
+            self.ended = true;
+            let result = match end {
+                End::Completed { output } => Some(Ok(output.clone())),
+                End::Failed { error } | End::Cancelled { error } => Some(Err(error.clone())),
+                End::ContinuedAsNew { .. } => None,
+            };
+            if let (Some(parent), Some(result)) = (self.parent.clone(), result) {
+                turn.effect(Effect::TellParent { parent, result });
+            }
+        }
+        let (events, bytes) = turn.size();
+        self.len += events;
+        self.bytes += bytes;
+        turn.finish(end)
     }
 }

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EventId, Payload};
+use crate::{
+    EventBody, EventId, Payload,
+    ledger::{CommandKind, Ledger, Refusal},
+};
 
 /// An inbox row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,4 +36,62 @@ pub enum MessageBody {
     QueueMessage { name: String, data: Payload },
     /// Somebody wants the instance cancelled.
     CancelRequested { reason: String },
+}
+
+/// A fact of the coming turn.
+#[derive(Debug, Clone)]
+pub(crate) struct NewFact {
+    /// Its event.
+    pub(crate) body: EventBody,
+    /// The scheduling event that a completion answers.
+    pub(crate) source: Option<EventId>,
+    /// The command of that event.
+    pub(crate) seq: Option<u32>,
+    /// Database time of the turn.
+    pub(crate) at_ms: i64,
+}
+
+/// The fact that a message becomes, or why it is dropped. An accepted completion is noted in the ledger at once, so a
+/// second one is refused even in the same batch.
+pub(crate) fn read_message(
+    body: MessageBody,
+    execution: i64,
+    at_ms: i64,
+    ledger: &mut Ledger,
+) -> Result<NewFact, &'static str> {
+    let (addressee, body) = match body {
+        MessageBody::ActivityCompleted { execution, source, result } => {
+            (Some((execution, source)), EventBody::ActivityCompleted { result })
+        }
+        MessageBody::ActivityFailed { execution, source, error } => {
+            (Some((execution, source)), EventBody::ActivityFailed { error })
+        }
+        MessageBody::TimerFired { execution, source } => {
+            (Some((execution, source)), EventBody::TimerFired {})
+        }
+        MessageBody::ChildCompleted { execution, source, result } => {
+            (Some((execution, source)), EventBody::SubOrchestrationCompleted { result })
+        }
+        MessageBody::ChildFailed { execution, source, error } => {
+            (Some((execution, source)), EventBody::SubOrchestrationFailed { error })
+        }
+        MessageBody::EventRaised { name, data } => (None, EventBody::ExternalEvent { name, data }),
+        MessageBody::QueueMessage { name, data } => (None, EventBody::QueueEventDelivered { name, data }),
+        MessageBody::CancelRequested { reason } => (None, EventBody::OrchestrationCancelRequested { reason }),
+    };
+    let mut fact = NewFact { body, source: None, seq: None, at_ms };
+    let (Some((addressed, source)), Some(kind)) = (addressee, CommandKind::answered_by(&fact.body)) else {
+        return Ok(fact);
+    };
+    if addressed != execution {
+        return Err("meant for another execution");
+    }
+    let seq = ledger.answers(source, kind).map_err(Refusal::text)?;
+    if ledger.get(seq).is_some_and(|slot| slot.cancelled) {
+        return Err("answers what is no longer wanted");
+    }
+    ledger.answer(seq);
+    fact.source = Some(source);
+    fact.seq = Some(seq);
+    Ok(fact)
 }

@@ -1,0 +1,203 @@
+//! Does the reply fit the history? Command i must equal recorded command i, and what is new must be new.
+//!
+//! Only reads; a reply that does not fit leaves the execution as it was. What is not compared, on purpose: a timer's
+//! delay, a status text, a child's id and version, retry policies and time limits; those may change while an
+//! execution runs.
+
+use crate::{
+    EventBody, EventId, Mismatch, Reply, ReplyCommand, ReplyOutcome,
+    cursor::Recorded,
+    describe::{describe_command, describe_outcome, describe_recorded},
+    ledger::{CommandKind, Ledger},
+};
+
+/// Where the execution stands when the reply comes.
+#[derive(Debug)]
+pub(crate) struct Standing<'a> {
+    /// Recorded commands that the reply repeats: all of them when cold, none when warm.
+    pub(crate) recorded: &'a [Recorded],
+    /// Events of the recorded facts, when cold.
+    pub(crate) fact_events: &'a [EventId],
+    /// What became of every recorded command.
+    pub(crate) ledger: &'a Ledger,
+    /// Recorded facts.
+    pub(crate) facts: u32,
+    /// New facts that the code was given.
+    pub(crate) given: u32,
+    /// Events recorded.
+    pub(crate) events: u32,
+    /// The terminal event, when the execution has ended.
+    pub(crate) terminal: Option<&'a EventBody>,
+    /// Cancellation was asked for: how far the code came does not matter.
+    pub(crate) cancelled: bool,
+}
+
+impl Standing<'_> {
+    /// The new commands of a reply that fits.
+    pub(crate) fn check(&self, reply: &mut Reply) -> Result<Vec<ReplyCommand>, Mismatch> {
+        self.check_form(reply)?;
+        for (recorded, command) in self.recorded.iter().zip(&reply.commands) {
+            if recorded.step != command.step() || !same(recorded, command) {
+                return Err(Mismatch {
+                    position: recorded.event.0,
+                    expected: describe_recorded(recorded),
+                    found: describe_command(command),
+                });
+            }
+        }
+        if !matches!(reply.outcome, ReplyOutcome::Foreign { .. }) {
+            self.check_missing(reply)?;
+            self.check_end(reply)?;
+        }
+        let new = reply.commands.split_off(self.recorded.len().min(reply.commands.len()));
+        self.check_new(&new)?;
+        Ok(new)
+    }
+
+    /// Steps rise and nothing was applied that was not given.
+    fn check_form(&self, reply: &Reply) -> Result<(), Mismatch> {
+        let total = self.facts + self.given;
+        if reply.applied > total {
+            let found = format!("an answer after {} facts", reply.applied);
+            return Err(self.malformed(format!("{total} facts"), found));
+        }
+        if matches!(reply.outcome, ReplyOutcome::Waiting) && reply.applied < total && !self.cancelled {
+            let found = format!("a wait after {} of them", reply.applied);
+            return Err(self.malformed(format!("{total} facts"), found));
+        }
+        let mut step = 0;
+        for command in &reply.commands {
+            if command.step() < step || command.step() > reply.applied {
+                let expected = format!("a command at a step from {step} to {}", reply.applied);
+                return Err(self.malformed(expected, describe_command(command)));
+            }
+            step = command.step();
+        }
+        Ok(())
+    }
+
+    /// Every recorded command was given again.
+    fn check_missing(&self, reply: &Reply) -> Result<(), Mismatch> {
+        if let Some(missing) = self.recorded.get(reply.commands.len()) {
+            return Err(Mismatch {
+                position: missing.event.0,
+                expected: describe_recorded(missing),
+                found: format!("no such command: {}", describe_outcome(&reply.outcome)),
+            });
+        }
+        if matches!(reply.outcome, ReplyOutcome::Diverged) {
+            let expected = "an answer to a command that the code has not given".to_owned();
+            return Err(Mismatch {
+                position: self.position_after(reply.applied),
+                expected,
+                found: "no such command".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The code ends where history says, or after it.
+    fn check_end(&self, reply: &Reply) -> Result<(), Mismatch> {
+        if let Some(terminal) = self.terminal {
+            if !same_end(terminal, &reply.outcome) {
+                let expected = format!("the end {}", kind_name(terminal));
+                let found = format!("another end: {}", describe_outcome(&reply.outcome));
+                return Err(Mismatch { position: self.events, expected, found });
+            }
+        } else if self.events > 0
+            && reply.applied <= self.facts
+            && !matches!(reply.outcome, ReplyOutcome::Waiting)
+        {
+            return Err(Mismatch {
+                position: self.position_after(reply.applied),
+                expected: "an execution that goes on".to_owned(),
+                found: format!("an early end: {}", describe_outcome(&reply.outcome)),
+            });
+        }
+        Ok(())
+    }
+
+    /// New commands come after what is recorded, and cancel only what was given before them.
+    fn check_new(&self, new: &[ReplyCommand]) -> Result<(), Mismatch> {
+        let first = self.ledger.len();
+        let recorded_steps = if self.events > 0 { self.facts + 1 } else { 0 };
+        for (index, command) in new.iter().enumerate() {
+            if command.step() < recorded_steps || self.terminal.is_some() {
+                return Err(Mismatch {
+                    position: self.position_after(command.step()),
+                    expected: "no further command".to_owned(),
+                    found: describe_command(command),
+                });
+            }
+            if let ReplyCommand::Cancel { seq, .. } = command {
+                let kind = match seq.checked_sub(first) {
+                    None => self.ledger.get(*seq).map(|slot| slot.kind),
+                    Some(offset) => new[..index].get(offset as usize).map(CommandKind::of_reply),
+                };
+                if !kind.is_some_and(CommandKind::is_cancellable) {
+                    let expected = "a cancel of an earlier activity, timer, wait or child".to_owned();
+                    return Err(self.malformed(expected, describe_command(command)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The event that follows the commands given after `step` facts.
+    fn position_after(&self, step: u32) -> u32 {
+        let recorded = self.fact_events.get(step as usize).map(|event| event.0);
+        recorded.unwrap_or(self.events + 1)
+    }
+
+    fn malformed(&self, expected: String, found: String) -> Mismatch {
+        Mismatch { position: self.events + 1, expected, found }
+    }
+}
+
+/// Kind and compared fields are equal.
+fn same(recorded: &Recorded, command: &ReplyCommand) -> bool {
+    match (&recorded.body, command) {
+        (
+            EventBody::ActivityScheduled { name, input, tag, session, .. },
+            ReplyCommand::Activity { name: name2, input: input2, tag: tag2, session: session2, .. },
+        ) => name == name2 && input == input2 && tag == tag2 && session == session2,
+        (EventBody::TimerCreated { .. }, ReplyCommand::Timer { .. })
+        | (EventBody::CustomStatusUpdated { .. }, ReplyCommand::Status { .. }) => true,
+        (EventBody::ExternalSubscribed { name }, ReplyCommand::WaitEvent { name: name2, .. })
+        | (EventBody::QueueSubscribed { name }, ReplyCommand::Dequeue { name: name2, .. }) => name == name2,
+        (
+            EventBody::SubOrchestrationScheduled { name, input, .. },
+            ReplyCommand::Child { name: name2, input: input2, .. },
+        ) => name == name2 && input == input2,
+        (
+            EventBody::OrchestrationChained { name, instance, input, .. },
+            ReplyCommand::Detached { name: name2, instance: instance2, input: input2, .. },
+        ) => name == name2 && instance == instance2 && input == input2,
+        (_, ReplyCommand::Cancel { seq, .. }) => recorded.target == Some(*seq),
+        _ => false,
+    }
+}
+
+/// The recorded end and the code's are the same.
+fn same_end(terminal: &EventBody, outcome: &ReplyOutcome) -> bool {
+    match (terminal, outcome) {
+        (EventBody::OrchestrationCompleted { output }, ReplyOutcome::Completed { output: output2 }) => {
+            output == output2
+        }
+        // Stack texts differ from machine to machine, so an error is not compared.
+        (EventBody::OrchestrationFailed { .. }, ReplyOutcome::Failed { .. }) => true,
+        (
+            EventBody::OrchestrationContinuedAsNew { input, .. },
+            ReplyOutcome::Continued { input: input2, .. },
+        ) => input == input2,
+        _ => false,
+    }
+}
+
+fn kind_name(terminal: &EventBody) -> &'static str {
+    match terminal {
+        EventBody::OrchestrationCompleted { .. } => "OrchestrationCompleted",
+        EventBody::OrchestrationContinuedAsNew { .. } => "OrchestrationContinuedAsNew",
+        _ => "OrchestrationFailed",
+    }
+}
