@@ -1,0 +1,336 @@
+//! One session of the server: typed statements, time limits, and the rule when it must not be used again.
+//!
+//! Invariants: a session whose call ran out of time, was dropped half way or lost its connection is broken for good;
+//! every call has a client-side time limit (a server-side one would leak to others behind a pooler); calls polled
+//! together in order travel together in that order. It never retries.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    future::Future,
+    ops::Deref,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::task::JoinHandle;
+use tokio_postgres::{
+    Client, Row,
+    types::{ToSql, Type},
+};
+
+use super::{
+    classify::{classify, engine_error},
+    statement::Statement,
+};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Named statements a session keeps; beyond it all are forgotten and prepared anew. The engine has far fewer, so the
+/// bound is met only when one process serves many schemas.
+const MAX_PREPARED: usize = 256;
+
+/// What a session outside the pool is for; it shows in the application name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SessionPurpose {
+    /// Heartbeats, renewals, recovery.
+    Liveness,
+    /// LISTEN.
+    Listener,
+    /// Schema changes.
+    Migration,
+}
+
+/// A session. Dropping it closes the connection; dropping the future of a call breaks the session, because its
+/// answer would otherwise be taken for the next call's.
+pub struct Session {
+    inner: Arc<Inner>,
+    limit: Duration,
+}
+
+/// A session with another time limit, see [`Session::with_limit`].
+pub struct Limited<'a> {
+    session: Session,
+    /// The session must not outlive its lease.
+    _of: &'a Session,
+}
+
+pub(super) struct Inner {
+    pub(super) client: Client,
+    driver: JoinHandle<()>,
+    prepared: Mutex<HashMap<&'static str, Vec<Prepared>>>,
+    named_statements: bool,
+    broken: AtomicBool,
+    in_flight: AtomicUsize,
+    free_form: AtomicBool,
+}
+
+struct Prepared {
+    text: String,
+    handle: tokio_postgres::Statement,
+}
+
+/// A call in progress: dropped before its end, it breaks the session.
+pub(super) struct Flight<'a> {
+    inner: &'a Inner,
+    ended: bool,
+}
+
+impl<'a> Flight<'a> {
+    pub(super) fn begin(inner: &'a Inner) -> Self {
+        inner.in_flight.fetch_add(1, Ordering::AcqRel);
+        Self { inner, ended: false }
+    }
+
+    pub(super) fn end(mut self) {
+        self.ended = true;
+    }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.inner.break_off();
+        }
+        self.inner.in_flight.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Inner {
+    pub(super) fn break_off(&self) {
+        self.broken.store(true, Ordering::Release);
+    }
+
+    pub(super) fn check_usable(&self, doing: &str) -> Result<()> {
+        if self.broken.load(Ordering::Acquire) || self.client.is_closed() {
+            return Err(Error::new(ErrorKind::Unavailable, format!("{doing}: the session is lost")));
+        }
+        Ok(())
+    }
+
+    fn find_prepared(&self, statement: &Statement) -> Option<tokio_postgres::Statement> {
+        let cache = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = cache.get(statement.name)?;
+        known.iter().find(|known| known.text == statement.text).map(|known| known.handle.clone())
+    }
+
+    fn remember(&self, statement: &Statement, handle: &tokio_postgres::Statement) {
+        let mut cache = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.values().map(Vec::len).sum::<usize>() >= MAX_PREPARED {
+            cache.clear();
+        }
+        let known = cache.entry(statement.name).or_default();
+        if !known.iter().any(|known| known.text == statement.text) {
+            known.push(Prepared { text: statement.text.clone(), handle: handle.clone() });
+        }
+    }
+
+    pub(super) async fn prepared(
+        &self,
+        statement: &Statement,
+    ) -> Result<Option<tokio_postgres::Statement>, tokio_postgres::Error> {
+        if !self.named_statements {
+            return Ok(None);
+        }
+        if let Some(handle) = self.find_prepared(statement) {
+            return Ok(Some(handle));
+        }
+        let handle = self.client.prepare_typed(&statement.text, statement.types).await?;
+        self.remember(statement, &handle);
+        Ok(Some(handle))
+    }
+
+    pub(super) async fn query(
+        &self,
+        statement: &Statement,
+        handle: Option<&tokio_postgres::Statement>,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        match handle {
+            Some(handle) => self.client.query(handle, params).await,
+            None => self.client.query_typed(&statement.text, &typed(statement, params)).await,
+        }
+    }
+
+    async fn execute(
+        &self,
+        statement: &Statement,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<u64, tokio_postgres::Error> {
+        match self.prepared(statement).await? {
+            Some(handle) => self.client.execute(&handle, params).await,
+            None => self.client.execute_typed(&statement.text, &typed(statement, params)).await,
+        }
+    }
+
+    /// Runs one call under the time limit and judges its error.
+    pub(super) async fn limited<T>(
+        &self,
+        doing: &str,
+        limit: Duration,
+        call: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T> {
+        self.check_usable(doing)?;
+        let flight = Flight::begin(self);
+        match tokio::time::timeout(limit, call).await {
+            Ok(answer) => {
+                flight.end();
+                answer.map_err(|error| self.judge(error, doing))
+            }
+            Err(_) => Err(time_limit(doing, limit)),
+        }
+    }
+
+    pub(super) fn judge(&self, error: tokio_postgres::Error, doing: &str) -> Error {
+        if classify(&error).session_lost {
+            self.break_off();
+        }
+        engine_error(error, doing)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // A whole session says goodbye by itself once its client is gone; a broken one might wait for ever.
+        if self.broken.load(Ordering::Acquire) {
+            self.driver.abort();
+        }
+    }
+}
+
+pub(super) fn time_limit(doing: &str, limit: Duration) -> Error {
+    Error::new(ErrorKind::Timeout, format!("{doing}: no answer within {} ms", limit.as_millis()))
+}
+
+fn typed<'p>(
+    statement: &Statement,
+    params: &[&'p (dyn ToSql + Sync)],
+) -> Vec<(&'p (dyn ToSql + Sync), Type)> {
+    params.iter().copied().zip(statement.types.iter().cloned()).collect()
+}
+
+pub(super) fn check_params(statement: &Statement, params: &[&(dyn ToSql + Sync)]) -> Result<()> {
+    if params.len() == statement.types.len() {
+        return Ok(());
+    }
+    let text =
+        format!("{}: {} parameters for {} places", statement.name, params.len(), statement.types.len());
+    Err(Error::new(ErrorKind::Internal, text))
+}
+
+impl Session {
+    /// `driver` moves the bytes of `client`; `named_statements` is false behind a transaction pooler.
+    pub(super) fn new(
+        client: Client,
+        driver: JoinHandle<()>,
+        named_statements: bool,
+        limit: Duration,
+    ) -> Self {
+        let inner = Inner {
+            client,
+            driver,
+            prepared: Mutex::default(),
+            named_statements,
+            broken: AtomicBool::new(false),
+            in_flight: AtomicUsize::new(0),
+            free_form: AtomicBool::new(false),
+        };
+        Self { inner: Arc::new(inner), limit }
+    }
+
+    /// The same session with another time limit for every call made through the returned value.
+    pub fn with_limit(&self, limit: Duration) -> Limited<'_> {
+        Limited { session: Self { inner: Arc::clone(&self.inner), limit }, _of: self }
+    }
+
+    /// Runs a statement that returns rows. Dropping the future breaks the session.
+    pub async fn query(&self, statement: &Statement, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        check_params(statement, params)?;
+        let inner = &*self.inner;
+        let call = async {
+            let handle = inner.prepared(statement).await?;
+            inner.query(statement, handle.as_ref(), params).await
+        };
+        inner.limited(statement.name, self.limit, call).await
+    }
+
+    /// Runs a statement and counts the rows it touched. Dropping the future breaks the session.
+    pub async fn execute(&self, statement: &Statement, params: &[&(dyn ToSql + Sync)]) -> Result<u64> {
+        check_params(statement, params)?;
+        self.inner.limited(statement.name, self.limit, self.inner.execute(statement, params)).await
+    }
+
+    /// Runs a text of several commands by the simple protocol, for migrations and LISTEN. It may leave settings
+    /// behind, so a pooled session that ran one is closed instead of reused. Dropping the future breaks the session.
+    pub async fn batch(&self, sql: &str) -> Result<()> {
+        self.inner.free_form.store(true, Ordering::Release);
+        self.inner.limited("batch", self.limit, self.inner.client.batch_execute(sql)).await
+    }
+
+    /// Runs `begin`, the prelude (may be empty), every step and `commit` in one flight: one round trip once the
+    /// statements are prepared. Returns the rows of each step.
+    ///
+    /// The first error counts, not the echoes of an aborted transaction. An error of kind `CommitUnknown` means that
+    /// the connection or the time ran out when the commit had been sent; every other error means that nothing was
+    /// written. Dropping the future breaks the session and leaves the outcome open.
+    pub async fn transaction(
+        &self,
+        prelude: &str,
+        steps: &[(&Statement, &[&(dyn ToSql + Sync)])],
+    ) -> Result<Vec<Vec<Row>>> {
+        super::flight::run(&self.inner, self.limit, prelude, steps).await
+    }
+
+    /// Prepares statements ahead of their first use, in one round trip; nothing to do behind a pooler.
+    pub async fn prepare_all(&self, statements: &[&Statement]) -> Result<()> {
+        let inner = &*self.inner;
+        let all =
+            futures_util::future::join_all(statements.iter().map(|statement| inner.prepared(statement)));
+        let call = async {
+            for answer in all.await {
+                answer?;
+            }
+            Ok(())
+        };
+        inner.limited("prepare", self.limit, call).await
+    }
+
+    /// Whether the session must not be used any more.
+    pub fn is_broken(&self) -> bool {
+        self.inner.broken.load(Ordering::Acquire) || self.inner.client.is_closed()
+    }
+
+    /// Says goodbye to the server; returns at once.
+    pub(super) async fn close(self) {
+        drop(self);
+    }
+
+    /// Whether another caller may have it: whole, at rest, and without settings of its own.
+    pub(super) fn is_reusable(&self) -> bool {
+        !self.is_broken()
+            && self.inner.in_flight.load(Ordering::Acquire) == 0
+            && !self.inner.free_form.load(Ordering::Acquire)
+    }
+}
+
+impl Deref for Limited<'_> {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("broken", &self.is_broken()).field("limit", &self.limit).finish()
+    }
+}
+
+impl fmt::Debug for Limited<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.session.fmt(f)
+    }
+}
