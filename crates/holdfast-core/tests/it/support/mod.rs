@@ -1,0 +1,8 @@
+//! What the integration tests stand on: a database and a network that can fail on demand.
+
+mod binaries;
+mod database;
+mod proxy;
+mod server;
+
+pub(crate) use self::{database::TestDatabase, proxy::FaultProxy, server::TestServer};

@@ -1,0 +1,171 @@
+//! A TCP proxy in front of the database that delays, holds back or cuts traffic on demand.
+
+use std::{future::pending, path::PathBuf, time::Duration};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpListener, TcpStream, UnixStream},
+    sync::watch,
+    task::{JoinHandle, JoinSet},
+};
+use tokio_postgres::config::Host;
+
+/// What the proxy does with traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Pass,
+    DelayReplies(Duration),
+    HoldReplies,
+    BlackHole,
+    Cut,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Towards {
+    Server,
+    Client,
+}
+
+/// See the module. It ends, with its connections, when dropped.
+pub(crate) struct FaultProxy {
+    url: String,
+    mode: watch::Sender<Mode>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug, Clone)]
+enum Upstream {
+    Socket(PathBuf),
+    Address(String, u16),
+}
+
+impl FaultProxy {
+    /// A proxy in front of the database with this URL.
+    pub(crate) async fn start(url: &str) -> Self {
+        let config: tokio_postgres::Config = url.parse().expect("a plain URL of a test database");
+        let port = config.get_ports().first().copied().unwrap_or(5432);
+        let upstream = match config.get_hosts().first().expect("a host") {
+            Host::Unix(folder) => Upstream::Socket(folder.join(format!(".s.PGSQL.{port}"))),
+            Host::Tcp(host) => Upstream::Address(host.clone(), port),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let user = config.get_user().unwrap_or("postgres").to_owned();
+        let password = config.get_password().map(|text| format!(":{}", String::from_utf8_lossy(text)));
+        let database = config.get_dbname().unwrap_or("postgres").to_owned();
+        let (mode, changes) = watch::channel(Mode::Pass);
+        Self {
+            url: format!("postgres://{user}{}@{address}/{database}", password.unwrap_or_default()),
+            mode,
+            task: tokio::spawn(accept(listener, upstream, changes)),
+        }
+    }
+
+    /// The URL that goes through the proxy.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Traffic passes, what was held back first.
+    pub(crate) fn pass(&self) {
+        self.mode.send_replace(Mode::Pass);
+    }
+
+    /// Each chunk of the server's answers comes this much later.
+    pub(crate) fn delay_replies(&self, delay: Duration) {
+        self.mode.send_replace(Mode::DelayReplies(delay));
+    }
+
+    /// Requests reach the server; its answers wait.
+    pub(crate) fn hold_replies(&self) {
+        self.mode.send_replace(Mode::HoldReplies);
+    }
+
+    /// Nothing passes in either direction; connections stay open.
+    pub(crate) fn black_hole(&self) {
+        self.mode.send_replace(Mode::BlackHole);
+    }
+
+    /// Every connection ends, what was held back is lost, new ones end at once, until `pass`.
+    pub(crate) fn cut(&self) {
+        self.mode.send_replace(Mode::Cut);
+    }
+}
+
+impl Drop for FaultProxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, upstream: Upstream, mode: watch::Receiver<Mode>) {
+    let mut connections = JoinSet::new();
+    while let Ok((client, _)) = listener.accept().await {
+        let (upstream, mode) = (upstream.clone(), mode.clone());
+        connections.spawn(async move {
+            match upstream {
+                Upstream::Socket(path) => {
+                    if let Ok(server) = UnixStream::connect(path).await {
+                        let (read, write) = server.into_split();
+                        serve(client, read, write, mode).await;
+                    }
+                }
+                Upstream::Address(host, port) => {
+                    if let Ok(server) = TcpStream::connect((host, port)).await {
+                        let (read, write) = server.into_split();
+                        serve(client, read, write, mode).await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+async fn serve(
+    client: TcpStream,
+    from_server: impl AsyncRead + Unpin,
+    to_server: impl AsyncWrite + Unpin,
+    mode: watch::Receiver<Mode>,
+) {
+    let (from_client, to_client) = client.into_split();
+    let mut cut = mode.clone();
+    tokio::select! {
+        _ = cut.wait_for(|mode| *mode == Mode::Cut) => {}
+        () = pump(from_client, to_server, mode.clone(), Towards::Server) => {}
+        () = pump(from_server, to_client, mode, Towards::Client) => {}
+    }
+}
+
+/// Moves bytes one way until an end closes.
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut mode: watch::Receiver<Mode>,
+    towards: Towards,
+) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let Ok(length) = from.read(&mut buffer).await else { return };
+        if length == 0 {
+            return;
+        }
+        loop {
+            let now = *mode.borrow_and_update();
+            match (now, towards) {
+                (Mode::BlackHole | Mode::Cut, _) | (Mode::HoldReplies, Towards::Client) => {
+                    if mode.changed().await.is_err() {
+                        pending::<()>().await;
+                    }
+                }
+                (Mode::DelayReplies(delay), Towards::Client) => {
+                    tokio::time::sleep(delay).await;
+                    break;
+                }
+                _ => break,
+            }
+        }
+        if to.write_all(&buffer[..length]).await.is_err() {
+            return;
+        }
+    }
+}

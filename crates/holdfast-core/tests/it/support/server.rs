@@ -1,0 +1,133 @@
+//! A temporary PostgreSQL server. A watchdog process ends it and removes its files however this process ends.
+
+use std::{
+    env, fs,
+    os::unix::{fs::chown, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use super::binaries::Binaries;
+
+/// A user without rights, for a server that refuses to run as root.
+const NOBODY: u32 = 65_534;
+
+/// Reads until the pipe closes, stops the server at once, waits for its end, removes the folder.
+const WATCHDOG: &str = r#"
+read ignored
+pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
+if [ -n "$pid" ]; then
+  kill -QUIT "$pid" 2>/dev/null
+  left=100
+  while [ $left -gt 0 ] && kill -0 "$pid" 2>/dev/null; do left=$((left - 1)); sleep 0.05; done
+fi
+rm -rf "$1"
+"#;
+
+/// A running server; it ends when this value is dropped or the process dies.
+pub(crate) struct TestServer {
+    folder: PathBuf,
+    watchdog: Child,
+}
+
+impl TestServer {
+    /// Starts a server with further lines for its configuration; `prepare` may put files into the folder first.
+    pub(crate) fn start(settings: &str, prepare: impl FnOnce(&Path)) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = env::temp_dir().join(format!("holdfast-test-{}-{count}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        let server = Self { watchdog: watchdog(&folder), folder };
+        prepare(&server.folder);
+        if is_root() {
+            give_away(&server.folder);
+        }
+        let binaries = Binaries::find(&server.folder);
+        let data = server.folder.join("data");
+        let log = server.folder.join("log");
+        run(
+            &server.folder,
+            binaries.command("initdb").arg("-D").arg(&data).args([
+                "-U",
+                "postgres",
+                "-A",
+                "trust",
+                "--no-sync",
+                "--no-instructions",
+                "--locale=C.UTF-8",
+                "-E",
+                "UTF8",
+                "--wal-segsize=1",
+            ]),
+        );
+        let defaults = format!(
+            "listen_addresses = ''\nunix_socket_directories = '{}'\nmax_connections = 200\nfsync = off\n\
+             synchronous_commit = off\nfull_page_writes = off\n",
+            server.folder.display()
+        );
+        fs::write(data.join("postgresql.auto.conf"), defaults + settings)
+            .expect("the server's configuration");
+        run(
+            &server.folder,
+            binaries.command("pg_ctl").args(["start", "-w", "-D"]).arg(&data).arg("-l").arg(log),
+        );
+        server
+    }
+
+    /// The folder with the socket.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The server's URL by its socket.
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://postgres@/postgres?host={}", self.folder.display())
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        drop(self.watchdog.stdin.take());
+        let _ = self.watchdog.wait();
+    }
+}
+
+fn watchdog(folder: &Path) -> Child {
+    Command::new("sh")
+        .args(["-c", WATCHDOG, "watchdog"])
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .expect("the watchdog starts")
+}
+
+fn run(folder: &Path, command: &mut Command) {
+    let errors = folder.join("errors");
+    let file = fs::File::create(&errors).expect("a file for errors");
+    command.stdin(Stdio::null()).stdout(file.try_clone().expect("a handle")).stderr(file);
+    command.current_dir(folder).process_group(0);
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let status = command.status().expect("the program starts");
+    let text = || fs::read_to_string(&errors).unwrap_or_default();
+    assert!(status.success(), "{command:?} failed: {}", text());
+}
+
+fn is_root() -> bool {
+    let answer = Command::new("id").arg("-u").output().expect("id runs");
+    String::from_utf8_lossy(&answer.stdout).trim() == "0"
+}
+
+fn give_away(path: &Path) {
+    chown(path, Some(NOBODY), Some(NOBODY)).expect("root may give files away");
+    if path.is_dir() {
+        for entry in fs::read_dir(path).expect("a readable folder") {
+            give_away(&entry.expect("an entry").path());
+        }
+    }
+}
