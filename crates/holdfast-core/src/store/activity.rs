@@ -1,11 +1,14 @@
 //! The activity queue: claim, renew, release.
+//!
+//! The same rules as for turns. It never reads a payload.
 
 use crate::{
     error::Result,
-    pool::Session,
+    pool::{Row, Session},
     store::{
         ActivityKey, Fence, NodeKey, Statements,
-        turn::{ClaimRequest, RenewRequest},
+        row::column,
+        turn::{ClaimRequest, LeaseTimes, RenewRequest, release_with, renew_with, single},
     },
 };
 
@@ -44,22 +47,73 @@ pub struct ClaimedActivity {
     pub now_ms: i64,
 }
 
-/// Claims due activities of the given names without a tag.
+/// Claims due activities of the given names without a tag. Suspects are claimed one at a time, whatever the limit.
+/// Dropped half way the claim may have happened: the heartbeat releases what nobody holds.
 pub async fn claim(
     session: &Session,
     statements: &Statements,
     request: &ClaimRequest<'_>,
     names: &[String],
-) -> Result<Vec<ClaimedActivity>>;
+) -> Result<Vec<ClaimedActivity>> {
+    let times = LeaseTimes::of(request);
+    let limit = request.effective_limit();
+    let statement =
+        if request.isolated { &statements.activity_claim_suspects } else { &statements.activity_claim };
+    let rows = single(
+        session,
+        statements,
+        statement,
+        &[
+            &request.node.id,
+            &request.node.epoch,
+            &names,
+            &limit,
+            &request.unowned_only,
+            &times.lock_timeout_ms,
+            &times.backoff_base_ms,
+            &times.backoff_max_ms,
+            &request.max_attempts,
+        ],
+    )
+    .await?;
+    rows.iter().map(claimed_activity).collect()
+}
 
-/// Renews held activity leases in one statement; returns the fences that were renewed.
+fn claimed_activity(row: &Row) -> Result<ClaimedActivity> {
+    Ok(ClaimedActivity {
+        key: ActivityKey {
+            instance: column(row, "instance")?,
+            execution: column(row, "execution")?,
+            event: column(row, "event")?,
+        },
+        fence: Fence(column(row, "fence")?),
+        deliveries: column(row, "deliveries")?,
+        poisoned: column(row, "poisoned")?,
+        attempt: column(row, "attempt")?,
+        name: column(row, "name")?,
+        input: column(row, "input")?,
+        retry: column(row, "retry")?,
+        timeout_ms: column(row, "timeout_ms")?,
+        tag: column(row, "tag")?,
+        session: column(row, "session")?,
+        orchestration_name: column(row, "orchestration_name")?,
+        orchestration_version: column(row, "orchestration_version")?,
+        scheduled_at_ms: column(row, "scheduled_at_ms")?,
+        now_ms: column(row, "now_ms")?,
+    })
+}
+
+/// Renews held activity leases in one statement; returns the fences that were renewed. A row locked by another session
+/// is skipped, so a fence that is missing is not thereby lost: try again.
 pub async fn renew(
     session: &Session,
     statements: &Statements,
     node: &NodeKey,
     fences: &[Fence],
     request: &RenewRequest,
-) -> Result<Vec<Fence>>;
+) -> Result<Vec<Fence>> {
+    renew_with(session, statements, &statements.activity_renew, node, fences, request).await
+}
 
 /// Gives back tasks whose body has not started, with their delivery. A fence that matches nothing counts as done.
 pub async fn release(
@@ -68,4 +122,6 @@ pub async fn release(
     node: &NodeKey,
     fences: &[Fence],
     delay_ms: i64,
-) -> Result<u64>;
+) -> Result<u64> {
+    release_with(session, statements, &statements.activity_release, node, fences, delay_ms).await
+}

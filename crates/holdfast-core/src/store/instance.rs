@@ -1,8 +1,14 @@
 //! Instance rows as clients read them.
+//!
+//! Plain reads without locks. It never changes a row.
 
 use holdfast_replay::event::StoredEvent;
 
-use crate::{error::Result, pool::Session, store::Statements};
+use crate::{
+    error::Result,
+    pool::{Row, Session},
+    store::{Statements, row::column, turn::stored_event},
+};
 
 /// An instance as a client sees it.
 #[derive(Debug, Clone)]
@@ -26,10 +32,29 @@ pub struct InstanceRow {
 }
 
 /// The given instances; unknown ids are left out.
-pub async fn get(session: &Session, statements: &Statements, ids: &[String]) -> Result<Vec<InstanceRow>>;
+pub async fn get(session: &Session, statements: &Statements, ids: &[String]) -> Result<Vec<InstanceRow>> {
+    session.query(&statements.instance_get, &[&ids]).await?.iter().map(instance_row).collect()
+}
+
+/// Instances, newest first, at most `limit`; `status` keeps one status, `after` goes on after the row with that
+/// `created_at_ms` and id.
+pub async fn list(
+    session: &Session,
+    statements: &Statements,
+    status: Option<&str>,
+    after: Option<(i64, String)>,
+    limit: i64,
+) -> Result<Vec<InstanceRow>> {
+    let (created_at_ms, id) = after.unzip();
+    let rows = session.query(&statements.instance_list, &[&status, &created_at_ms, &id, &limit]).await?;
+    rows.iter().map(instance_row).collect()
+}
 
 /// Those of the given ids that have ended, for waiters: one index look-up each, no payload.
-pub async fn ended(session: &Session, statements: &Statements, ids: &[String]) -> Result<Vec<String>>;
+pub async fn ended(session: &Session, statements: &Statements, ids: &[String]) -> Result<Vec<String>> {
+    let rows = session.query(&statements.instance_list_ended, &[&ids]).await?;
+    rows.iter().map(|row| column(row, "instance")).collect()
+}
 
 /// History of one execution as stored.
 pub async fn read_history(
@@ -37,4 +62,24 @@ pub async fn read_history(
     statements: &Statements,
     instance: &str,
     execution: i64,
-) -> Result<Vec<StoredEvent>>;
+) -> Result<Vec<StoredEvent>> {
+    let rows = session.query(&statements.instance_read_history, &[&instance, &execution]).await?;
+    rows.iter().map(stored_event).collect()
+}
+
+fn instance_row(row: &Row) -> Result<InstanceRow> {
+    Ok(InstanceRow {
+        instance: column(row, "instance")?,
+        name: column(row, "name")?,
+        version: column(row, "version")?,
+        execution: column(row, "execution")?,
+        status: column(row, "status")?,
+        output: column(row, "output")?,
+        error: column(row, "error")?,
+        custom_status: column(row, "custom_status")?,
+        custom_status_version: column(row, "custom_status_version")?,
+        created_at_ms: column(row, "created_at_ms")?,
+        updated_at_ms: column(row, "updated_at_ms")?,
+        parent: column(row, "parent_instance")?,
+    })
+}

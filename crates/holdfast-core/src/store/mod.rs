@@ -2,13 +2,15 @@
 //!
 //! No other room knows SQL. Functions take a session of the pool, return plain rows, and decide nothing.
 
-mod statements;
-pub mod migrate;
-pub mod node;
-pub mod turn;
 pub mod activity;
 pub mod commit;
 pub mod instance;
+mod message;
+pub mod migrate;
+pub mod node;
+mod row;
+mod statements;
+pub mod turn;
 
 pub use statements::Statements;
 

@@ -1,10 +1,18 @@
 //! Node rows: registration, heartbeat, recovery, goodbye. All of it runs on the liveness session.
+//!
+//! Invariants: an ordinary heartbeat is one round trip; recovery runs before the own beat, so that a node which was
+//! itself late declares nobody dead; batches are bounded and skip locked rows. It never decides whether to recover.
+
+use tokio_postgres::types::ToSql;
 
 use crate::{
-    error::Result,
-    pool::Session,
-    store::{Fence, NodeKey, Statements},
+    error::{Error, ErrorKind, Result},
+    pool::{Row, Session, Statement},
+    store::{Fence, NodeKey, Statements, row::column},
 };
+
+/// Leases freed by one statement of a sweep: long enough to be few round trips, short enough that no lock is held long.
+const SWEEP_LIMIT: i64 = 1_000;
 
 /// What one heartbeat brings back; all of it in one round trip.
 #[derive(Debug, Default)]
@@ -38,11 +46,15 @@ pub struct HeartbeatTimes {
 }
 
 /// Registers the node and returns its epoch. Also removes nothing: recovery is the heartbeat's.
-pub async fn register(session: &Session, statements: &Statements, id: &str) -> Result<NodeKey>;
+pub async fn register(session: &Session, statements: &Statements, id: &str) -> Result<NodeKey> {
+    let rows = session.query(&statements.node_register, &[&id]).await?;
+    let row = rows.first().ok_or_else(|| Error::new(ErrorKind::Internal, "register the node: no row"))?;
+    Ok(NodeKey { id: id.to_owned(), epoch: column(row, "epoch")? })
+}
 
 /// One heartbeat: stamps the node row, reports lost fences, releases unknown own leases and, when allowed, deletes stale
 /// nodes and frees what dead owners hold (in bounded sweeps, until none is left; no queue table is touched when nobody
-/// was stale and `full_sweep` is false).
+/// was stale and `full_sweep` is false). Dropped half way it has done all, some or nothing of it; the next one repeats it.
 pub async fn heartbeat(
     session: &Session,
     statements: &Statements,
@@ -51,7 +63,88 @@ pub async fn heartbeat(
     held_activities: &[Fence],
     times: HeartbeatTimes,
     full_sweep: bool,
-) -> Result<Heartbeat>;
+) -> Result<Heartbeat> {
+    let turns = numbers(held_turns);
+    let activities = numbers(held_activities);
+    let own: [&(dyn ToSql + Sync); 2] = [&node.id, &node.epoch];
+    let stale: [&(dyn ToSql + Sync); 4] =
+        [&node.id, &node.epoch, &times.stale_after_ms, &times.predecessor_stale_ms];
+    let gone_turns: [&(dyn ToSql + Sync); 3] = [&node.id, &node.epoch, &turns];
+    let gone_activities: [&(dyn ToSql + Sync); 3] = [&node.id, &node.epoch, &activities];
+    let unknown_turns: [&(dyn ToSql + Sync); 4] = [&node.id, &node.epoch, &turns, &times.claim_limit_ms];
+    let unknown_activities: [&(dyn ToSql + Sync); 4] =
+        [&node.id, &node.epoch, &activities, &times.claim_limit_ms];
 
-/// Removes the node row; what it still owns is free at once (unstarted work keeps its count).
-pub async fn goodbye(session: &Session, statements: &Statements, node: &NodeKey) -> Result<()>;
+    let mut steps: Vec<(&Statement, &[&(dyn ToSql + Sync)])> = Vec::with_capacity(6);
+    if times.may_recover {
+        steps.push((&statements.node_delete_stale, &stale));
+    }
+    steps.push((&statements.node_beat, &own));
+    steps.push((&statements.turn_list_gone, &gone_turns));
+    steps.push((&statements.activity_list_gone, &gone_activities));
+    steps.push((&statements.turn_release_unknown, &unknown_turns));
+    steps.push((&statements.activity_release_unknown, &unknown_activities));
+    let mut results = session.transaction(&statements.settings, &steps).await?.into_iter();
+    let mut next = || results.next().unwrap_or_default();
+
+    let mut beat = Heartbeat::default();
+    if times.may_recover {
+        beat.recovered_nodes = next().iter().map(|row| column(row, "id")).collect::<Result<_>>()?;
+    }
+    beat.alive = !next().is_empty();
+    beat.gone_turns = fences(&next())?;
+    beat.gone_activities = fences(&next())?;
+    beat.released = next().len() as u64 + next().len() as u64;
+    if times.may_recover && (full_sweep || !beat.recovered_nodes.is_empty()) {
+        beat.recovered_leases = sweep(session, statements).await?;
+    }
+    Ok(beat)
+}
+
+/// Frees every lease whose owner has no node row.
+async fn sweep(session: &Session, statements: &Statements) -> Result<u64> {
+    let params: [&(dyn ToSql + Sync); 1] = [&SWEEP_LIMIT];
+    let steps: [(&Statement, &[&(dyn ToSql + Sync)]); 2] =
+        [(&statements.turn_recover, &params), (&statements.activity_recover, &params)];
+    let mut freed = 0;
+    loop {
+        let counts: Vec<u64> = session
+            .transaction(&statements.settings, &steps)
+            .await?
+            .iter()
+            .map(|rows| rows.len() as u64)
+            .collect();
+        freed += counts.iter().sum::<u64>();
+        if counts.iter().all(|count| *count < SWEEP_LIMIT as u64) {
+            return Ok(freed);
+        }
+    }
+}
+
+/// Removes the node row; what it still owns is free at once (unstarted work keeps its count). Dropped half way it may
+/// leave leases of a node that is gone; the other nodes' sweeps free them.
+pub async fn goodbye(session: &Session, statements: &Statements, node: &NodeKey) -> Result<()> {
+    let own: [&(dyn ToSql + Sync); 2] = [&node.id, &node.epoch];
+    let freed: [&(dyn ToSql + Sync); 3] = [&node.id, &node.epoch, &SWEEP_LIMIT];
+    let steps: [(&Statement, &[&(dyn ToSql + Sync)]); 3] = [
+        (&statements.node_delete, &own),
+        (&statements.turn_free, &freed),
+        (&statements.activity_free, &freed),
+    ];
+    loop {
+        let results = session.transaction(&statements.settings, &steps).await?;
+        if results.iter().all(|rows| rows.len() < SWEEP_LIMIT as usize) {
+            return Ok(());
+        }
+    }
+}
+
+/// Fences as a parameter.
+pub(super) fn numbers(fences: &[Fence]) -> Vec<i64> {
+    fences.iter().map(|fence| fence.0).collect()
+}
+
+/// Fences of the rows' column `fence`.
+pub(super) fn fences(rows: &[Row]) -> Result<Vec<Fence>> {
+    rows.iter().map(|row| Ok(Fence(column(row, "fence")?))).collect()
+}

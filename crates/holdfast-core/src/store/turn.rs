@@ -1,12 +1,24 @@
 //! The turn queue and the inbox: claim, load, renew, release.
+//!
+//! Every claim and renewal stamps its time after the row lock and skips locked rows. It never decides what a poisoned
+//! or a released item means.
 
-use holdfast_replay::{ParentLink, event::StoredEvent, Message};
+use holdfast_replay::{EventId, Message, ParentLink, event::StoredEvent};
+use tokio_postgres::types::ToSql;
 
 use crate::{
-    error::Result,
-    pool::Session,
-    store::{Fence, NodeKey, Statements},
+    error::{Error, ErrorKind, Result},
+    pool::{Row, Session, Statement},
+    store::{
+        Fence, NodeKey, Statements,
+        message::{self, MessageColumns},
+        node::{fences, numbers},
+        row::column,
+    },
 };
+
+/// Longest lease, delay or backoff in ms, a hundred years: beyond it times overflow.
+const MAX_MS: i64 = 100 * 365 * 24 * 3_600_000;
 
 /// What a claim of turns or activities asks for.
 #[derive(Debug)]
@@ -69,40 +81,6 @@ pub struct TurnStart {
     pub custom_status: Option<String>,
 }
 
-/// Claims due turns of the named orchestrations. `names` holds names (used while no version is fixed), `handlers`
-/// holds `name@version`.
-pub async fn claim(
-    session: &Session,
-    statements: &Statements,
-    request: &ClaimRequest<'_>,
-    names: &[String],
-    handlers: &[String],
-) -> Result<Vec<ClaimedTurn>>;
-
-/// Due messages of the given instances, in id order per instance, at most `limit` each.
-pub async fn inbox(
-    session: &Session,
-    statements: &Statements,
-    instances: &[String],
-    limit: i64,
-) -> Result<Vec<(String, Message)>>;
-
-/// History of the given (instance, execution) pairs, in order.
-pub async fn history(
-    session: &Session,
-    statements: &Statements,
-    keys: &[(String, i64)],
-) -> Result<Vec<(String, StoredEvent)>>;
-
-/// Renews held turn leases in one statement; returns the fences that were renewed.
-pub async fn renew(
-    session: &Session,
-    statements: &Statements,
-    node: &NodeKey,
-    fences: &[Fence],
-    request: &RenewRequest,
-) -> Result<Vec<Fence>>;
-
 /// Lease lengths of a renewal: due becomes the greater of itself and now + timeout + backoff(deliveries).
 #[derive(Debug, Clone, Copy)]
 pub struct RenewRequest {
@@ -114,6 +92,220 @@ pub struct RenewRequest {
     pub backoff_max_ms: i64,
 }
 
+/// Claims due turns of the named orchestrations. `names` holds names (used while no version is fixed), `handlers`
+/// holds `name@version`. Suspects are claimed one at a time, whatever the limit. Dropped half way the claim may have
+/// happened: the heartbeat releases what nobody holds.
+pub async fn claim(
+    session: &Session,
+    statements: &Statements,
+    request: &ClaimRequest<'_>,
+    names: &[String],
+    handlers: &[String],
+) -> Result<Vec<ClaimedTurn>> {
+    let times = LeaseTimes::of(request);
+    let limit = request.effective_limit();
+    let statement = if request.isolated { &statements.turn_claim_suspects } else { &statements.turn_claim };
+    let rows = single(
+        session,
+        statements,
+        statement,
+        &[
+            &request.node.id,
+            &request.node.epoch,
+            &names,
+            &handlers,
+            &limit,
+            &request.unowned_only,
+            &times.lock_timeout_ms,
+            &times.backoff_base_ms,
+            &times.backoff_max_ms,
+            &request.max_attempts,
+        ],
+    )
+    .await?;
+    rows.iter().map(claimed_turn).collect()
+}
+
+impl ClaimRequest<'_> {
+    /// One for suspects, so that an item that kills its process takes no other with it.
+    pub(super) fn effective_limit(&self) -> i64 {
+        if self.isolated { self.limit.min(1) } else { self.limit }
+    }
+}
+
+/// Lease lengths within the bounds that the database's times have.
+pub(super) struct LeaseTimes {
+    pub(super) lock_timeout_ms: i64,
+    pub(super) backoff_base_ms: i64,
+    pub(super) backoff_max_ms: i64,
+}
+
+impl LeaseTimes {
+    pub(super) fn of(request: &ClaimRequest<'_>) -> Self {
+        Self::clamped(request.lock_timeout_ms, request.backoff_base_ms, request.backoff_max_ms)
+    }
+
+    pub(super) fn of_renewal(request: &RenewRequest) -> Self {
+        Self::clamped(request.lock_timeout_ms, request.backoff_base_ms, request.backoff_max_ms)
+    }
+
+    fn clamped(lock_timeout_ms: i64, backoff_base_ms: i64, backoff_max_ms: i64) -> Self {
+        Self {
+            lock_timeout_ms: lock_timeout_ms.clamp(0, MAX_MS),
+            backoff_base_ms: backoff_base_ms.clamp(0, MAX_MS),
+            backoff_max_ms: backoff_max_ms.clamp(0, MAX_MS),
+        }
+    }
+}
+
+/// One statement in a transaction of its own, in one flight.
+pub(super) async fn single(
+    session: &Session,
+    statements: &Statements,
+    statement: &Statement,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>> {
+    let mut results = session.transaction(&statements.settings, &[(statement, params)]).await?;
+    results.pop().ok_or_else(|| Error::new(ErrorKind::Internal, format!("{}: no result", statement.name)))
+}
+
+fn claimed_turn(row: &Row) -> Result<ClaimedTurn> {
+    let history_len: i32 = column(row, "history_len")?;
+    let input: Option<String> = column(row, "input")?;
+    let start = match input {
+        Some(input) if history_len == 0 => Some(TurnStart {
+            input,
+            carried: column(row, "carried")?,
+            custom_status: column(row, "custom_status")?,
+        }),
+        _ => None,
+    };
+    Ok(ClaimedTurn {
+        instance: column(row, "instance")?,
+        fence: Fence(column(row, "fence")?),
+        deliveries: column(row, "deliveries")?,
+        poisoned: column(row, "poisoned")?,
+        name: column(row, "name")?,
+        version: column(row, "version")?,
+        execution: column(row, "execution")?,
+        history_len,
+        last_fence: Fence(column(row, "last_fence")?),
+        start,
+        parent: parent(row)?,
+        now_ms: column(row, "now_ms")?,
+    })
+}
+
+fn parent(row: &Row) -> Result<Option<ParentLink>> {
+    let Some(instance) = column::<Option<String>>(row, "parent_instance")? else { return Ok(None) };
+    Ok(Some(ParentLink {
+        instance,
+        execution: column(row, "parent_execution")?,
+        event: event_id(column(row, "parent_event")?)?,
+    }))
+}
+
+/// An event id as it was stored.
+pub(super) fn event_id(stored: i32) -> Result<EventId> {
+    u32::try_from(stored)
+        .map(EventId)
+        .map_err(|error| Error::new(ErrorKind::Corrupt, format!("event id {stored}")).caused_by(error))
+}
+
+/// Due messages of the given instances, in id order per instance, at most `limit` each. A row that makes no message is
+/// left out (see the room's page on messages).
+pub async fn inbox(
+    session: &Session,
+    statements: &Statements,
+    instances: &[String],
+    limit: i64,
+) -> Result<Vec<(String, Message)>> {
+    let rows = single(session, statements, &statements.turn_read_inbox, &[&instances, &limit]).await?;
+    let mut messages = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let instance: String = column(row, "instance")?;
+        let id: i64 = column(row, "id")?;
+        let kind: &str = column(row, "kind")?;
+        let body = message::body(MessageColumns {
+            kind,
+            execution: column(row, "execution")?,
+            source: column(row, "source")?,
+            name: column(row, "name")?,
+            data: column(row, "data")?,
+        });
+        match body {
+            Some(body) => messages.push((instance, Message { id, body })),
+            None => tracing::warn!(instance, id, kind, "an inbox row makes no message"),
+        }
+    }
+    Ok(messages)
+}
+
+/// History of the given (instance, execution) pairs, in order.
+pub async fn history(
+    session: &Session,
+    statements: &Statements,
+    keys: &[(String, i64)],
+) -> Result<Vec<(String, StoredEvent)>> {
+    let instances: Vec<&str> = keys.iter().map(|(instance, _)| instance.as_str()).collect();
+    let executions: Vec<i64> = keys.iter().map(|(_, execution)| *execution).collect();
+    let rows = single(session, statements, &statements.turn_read_history, &[&instances, &executions]).await?;
+    rows.iter().map(|row| Ok((column(row, "instance")?, stored_event(row)?))).collect()
+}
+
+/// A history row.
+pub(super) fn stored_event(row: &Row) -> Result<StoredEvent> {
+    Ok(StoredEvent {
+        id: event_id(column(row, "event_id")?)?,
+        kind: column(row, "kind")?,
+        source: column::<Option<i32>>(row, "source")?.map(event_id).transpose()?,
+        at_ms: column(row, "at_ms")?,
+        data: column(row, "data")?,
+    })
+}
+
+/// Renews held turn leases in one statement; returns the fences that were renewed. A row locked by another session is
+/// skipped, so a fence that is missing is not thereby lost: try again.
+pub async fn renew(
+    session: &Session,
+    statements: &Statements,
+    node: &NodeKey,
+    fences: &[Fence],
+    request: &RenewRequest,
+) -> Result<Vec<Fence>> {
+    renew_with(session, statements, &statements.turn_renew, node, fences, request).await
+}
+
+/// A renewal of either queue.
+pub(super) async fn renew_with(
+    session: &Session,
+    statements: &Statements,
+    statement: &Statement,
+    node: &NodeKey,
+    held: &[Fence],
+    request: &RenewRequest,
+) -> Result<Vec<Fence>> {
+    if held.is_empty() {
+        return Ok(Vec::new());
+    }
+    let times = LeaseTimes::of_renewal(request);
+    let rows = single(
+        session,
+        statements,
+        statement,
+        &[
+            &node.id,
+            &node.epoch,
+            &numbers(held),
+            &times.lock_timeout_ms,
+            &times.backoff_base_ms,
+            &times.backoff_max_ms,
+        ],
+    )
+    .await?;
+    fences(&rows)
+}
+
 /// Gives back turns whose body has not started, with their delivery. A fence that matches nothing counts as done.
 pub async fn release(
     session: &Session,
@@ -121,7 +313,33 @@ pub async fn release(
     node: &NodeKey,
     fences: &[Fence],
     delay_ms: i64,
-) -> Result<u64>;
+) -> Result<u64> {
+    release_with(session, statements, &statements.turn_release, node, fences, delay_ms).await
+}
 
-/// When the next turn or activity is due, in ms from now; `None` when nothing is waiting. Bounded index look-ups.
-pub async fn next_due(session: &Session, statements: &Statements) -> Result<Option<i64>>;
+/// A release of either queue.
+pub(super) async fn release_with(
+    session: &Session,
+    statements: &Statements,
+    statement: &Statement,
+    node: &NodeKey,
+    held: &[Fence],
+    delay_ms: i64,
+) -> Result<u64> {
+    if held.is_empty() {
+        return Ok(0);
+    }
+    let delay_ms = delay_ms.clamp(0, MAX_MS);
+    let rows =
+        single(session, statements, statement, &[&node.id, &node.epoch, &numbers(held), &delay_ms]).await?;
+    Ok(rows.len() as u64)
+}
+
+/// When the next turn or activity is due, in ms from now; `None` when nothing is waiting. Bounded index look-ups. Rows
+/// due for longer than 100 ms are left out: whoever looked for work just before did not want them.
+pub async fn next_due(session: &Session, statements: &Statements) -> Result<Option<i64>> {
+    let rows = single(session, statements, &statements.turn_read_next_due, &[]).await?;
+    let row =
+        rows.first().ok_or_else(|| Error::new(ErrorKind::Internal, "read the next due time: no row"))?;
+    Ok(column::<Option<i64>>(row, "due_in_ms")?.map(|ms| ms.max(0)))
+}

@@ -1,16 +1,8 @@
-//! The commit batch: turns, activity results, messages and starts of many instances in one transaction.
-//!
-//! The whole batch is one pipelined flight. Its first statement locks every turn row that the batch settles or
-//! addresses, in key order; every later part joins the rows that passed the fence check, so a fenced-out item drops
-//! out and the rest commits. See ARCHITECTURE.md for the order of the statements.
+//! Items of a commit batch, and what became of them.
 
-use holdfast_replay::{Message, MessageBody, ParentLink, event::StoredEvent};
+use holdfast_replay::{MessageBody, ParentLink, event::StoredEvent};
 
-use crate::{
-    error::Result,
-    pool::Session,
-    store::{ActivityKey, Fence, NodeKey, Statements},
-};
+use crate::store::{ActivityKey, Fence, NodeKey};
 
 /// All that one turn writes.
 #[derive(Debug, Clone)]
@@ -171,7 +163,8 @@ pub enum CommitItem {
 pub enum CommitOutcome {
     /// Written, by this call or by an earlier one whose reply was lost.
     Done {
-        /// The next due time of a settled turn is already over: claim again at once.
+        /// A turn or task is due because of this item (the next due time of a settled turn is already over, or a
+        /// message was delivered): claim again at once.
         more_work: bool,
     },
     /// The lease is not held any more; nothing was written.
@@ -186,6 +179,3 @@ pub enum CommitOutcome {
     /// A message to an instance that has ended: dropped.
     AlreadyEnded,
 }
-
-/// Runs one batch; the outcome at index i belongs to item i. An error means that nothing is known to be written.
-pub async fn commit(session: &Session, statements: &Statements, batch: &[CommitItem]) -> Result<Vec<CommitOutcome>>;

@@ -1,0 +1,173 @@
+-- All tables of the first version. Every family is keyed by the instance id first, so that a sharding extension can
+-- spread the rows by it. Payloads are text holding JSON as it was given. Ids compare by bytes (collate "C").
+-- One row has one due time: claimable when it is over; it serves as start delay, retry delay and lease end.
+
+create sequence /*schema*/node_epoch_seq;
+create sequence /*schema*/fence_seq;
+
+-- One row for each running runtime. No index on heartbeat_at: heartbeats stay HOT updates.
+create table /*schema*/node (
+  id text collate "C" not null,
+  epoch bigint not null,
+  started_at timestamptz not null default clock_timestamp(),
+  heartbeat_at timestamptz not null default clock_timestamp(),
+  constraint node_pkey primary key (id, epoch)
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.1);
+
+-- The addressable orchestration. Written at start, at the first turn of an execution, at a status change and at the end.
+create table /*schema*/instance (
+  instance text collate "C" not null,
+  name text collate "C" not null,
+  version text collate "C",
+  execution bigint not null default 1,
+  status text collate "C" not null default 'Pending',
+  input text not null,
+  output text,
+  error text,
+  carried text,
+  custom_status text,
+  custom_status_version bigint not null default 0,
+  parent_instance text collate "C",
+  parent_execution bigint,
+  parent_event int,
+  last_fence bigint,
+  history_len int not null default 0,
+  created_at timestamptz not null default date_trunc('milliseconds', clock_timestamp()),
+  started_at timestamptz,
+  finished_at timestamptz,
+  updated_at timestamptz not null default clock_timestamp(),
+  constraint instance_pkey primary key (instance),
+  constraint instance_status_check check (status in ('Pending', 'Running', 'Completed', 'Failed', 'Cancelled')),
+  constraint instance_finished_at_check check ((finished_at is not null) = (status in ('Completed', 'Failed', 'Cancelled'))),
+  constraint instance_parent_check check ((parent_instance is null) = (parent_event is null) and (parent_instance is null) = (parent_execution is null))
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
+create index instance_created_at_idx on /*schema*/instance (created_at, instance);
+
+-- Executions closed by continue-as-new; the current one is on its instance.
+create table /*schema*/execution (
+  instance text collate "C" not null,
+  execution bigint not null,
+  status text collate "C" not null,
+  version text collate "C",
+  input text,
+  output text,
+  started_at timestamptz,
+  finished_at timestamptz not null default clock_timestamp(),
+  constraint execution_pkey primary key (instance, execution)
+);
+
+-- Append-only facts, event ids 1..n without a gap for each execution.
+create table /*schema*/history (
+  instance text collate "C" not null,
+  execution bigint not null,
+  event_id int not null,
+  kind text collate "C" not null,
+  source int,
+  at_ms bigint not null,
+  data text not null,
+  constraint history_pkey primary key (instance, execution, event_id),
+  constraint history_event_id_check check (event_id > 0)
+) with (autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1);
+
+-- One row for each instance that has not ended. A waiting instance is due at 'infinity'. Name null: messages came
+-- before the start; never claimed. queue, priority and tag are room for routing.
+create table /*schema*/turn_queue (
+  instance text collate "C" not null,
+  due_at timestamptz not null default 'infinity',
+  fence bigint not null default 0,
+  last_fence bigint not null default 0,
+  owner text collate "C",
+  owner_epoch bigint,
+  leased_at timestamptz,
+  deliveries int not null default 0,
+  isolated boolean not null default false,
+  name text collate "C",
+  version text collate "C",
+  execution bigint not null default 1,
+  history_len int not null default 0,
+  queue text collate "C" not null default 'default',
+  priority smallint not null default 0,
+  tag text collate "C",
+  created_at timestamptz not null default clock_timestamp(),
+  constraint turn_queue_pkey primary key (instance),
+  constraint turn_queue_owner_check check ((owner is null) = (owner_epoch is null) and (owner is null) = (leased_at is null)),
+  constraint turn_queue_deliveries_check check (deliveries >= 0)
+) with (fillfactor = 80, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02,
+        autovacuum_analyze_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
+create index turn_queue_due_at_idx on /*schema*/turn_queue (due_at);
+create index turn_queue_suspect_idx on /*schema*/turn_queue (due_at) where isolated or deliveries >= 2;
+create index turn_queue_owner_idx on /*schema*/turn_queue (owner, owner_epoch) where owner is not null;
+
+-- Messages waiting for an instance; a timer is a message due later. Ids rise, so they are the order.
+create table /*schema*/inbox (
+  instance text collate "C" not null,
+  id bigint generated always as identity,
+  due_at timestamptz not null default clock_timestamp(),
+  kind text collate "C" not null,
+  execution bigint,
+  source int,
+  name text collate "C",
+  data text,
+  dedup_key text collate "C",
+  constraint inbox_pkey primary key (instance, id),
+  constraint inbox_source_check check ((execution is null) = (source is null))
+) with (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02,
+        autovacuum_analyze_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
+create unique index inbox_source_key on /*schema*/inbox (instance, execution, source) where source is not null;
+
+-- Activity tasks waiting or leased. A standalone one has execution 0 and event 0. queue, priority, concurrency_key,
+-- dedup_key and trace_context are room for routing and tracing.
+create table /*schema*/activity_queue (
+  instance text collate "C" not null,
+  execution bigint not null,
+  event int not null,
+  name text collate "C" not null,
+  input text not null,
+  due_at timestamptz not null default clock_timestamp(),
+  fence bigint not null default 0,
+  last_fence bigint not null default 0,
+  owner text collate "C",
+  owner_epoch bigint,
+  leased_at timestamptz,
+  deliveries int not null default 0,
+  isolated boolean not null default false,
+  attempt int not null default 1,
+  retry text,
+  timeout_ms bigint,
+  tag text collate "C",
+  session text collate "C",
+  queue text collate "C" not null default 'default',
+  priority smallint not null default 0,
+  concurrency_key text collate "C",
+  dedup_key text collate "C",
+  trace_context text,
+  orchestration_name text collate "C",
+  orchestration_version text collate "C",
+  scheduled_at timestamptz not null default clock_timestamp(),
+  constraint activity_queue_pkey primary key (instance, execution, event),
+  constraint activity_queue_owner_check check ((owner is null) = (owner_epoch is null) and (owner is null) = (leased_at is null)),
+  constraint activity_queue_deliveries_check check (deliveries >= 0)
+) with (fillfactor = 80, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02,
+        autovacuum_analyze_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
+create index activity_queue_due_at_idx on /*schema*/activity_queue (due_at);
+create index activity_queue_suspect_idx on /*schema*/activity_queue (due_at) where isolated or deliveries >= 2;
+create index activity_queue_owner_idx on /*schema*/activity_queue (owner, owner_epoch) where owner is not null;
+
+-- lz4 writes and reads large payloads several times faster than the default; servers before 14, and servers built
+-- without it, keep the default.
+do $holdfast$
+begin
+  if current_setting('server_version_num')::int >= 140000 then
+    execute format('alter table %s alter column data set compression lz4', '/*schema*/history'::regclass);
+    execute format('alter table %s alter column data set compression lz4', '/*schema*/inbox'::regclass);
+    execute format('alter table %s alter column input set compression lz4', '/*schema*/activity_queue'::regclass);
+    execute format('alter table %s alter column input set compression lz4, alter column output set compression lz4, '
+      'alter column carried set compression lz4', '/*schema*/instance'::regclass);
+    execute format('alter table %s alter column input set compression lz4, alter column output set compression lz4',
+      '/*schema*/execution'::regclass);
+  end if;
+exception
+  when feature_not_supported then
+    null;
+end
+$holdfast$;

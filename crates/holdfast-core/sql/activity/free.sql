@@ -1,0 +1,20 @@
+-- Goodbye: what the node still owns is free and due at once, its count unchanged.
+-- Rows: at most $3. Locks: queue rows, skipping locked ones. Index: activity_queue_owner_idx.
+-- $1 owner text
+-- $2 owner_epoch bigint
+-- $3 limit bigint
+with candidate as materialized (
+  select q.instance, q.execution, q.event
+  from /*schema*/activity_queue q
+  where q.owner = $1::text and q.owner_epoch = $2::bigint
+  limit $3::bigint
+  for update of q skip locked
+)
+update /*schema*/activity_queue q
+set due_at = clock_timestamp(),
+    owner = null,
+    owner_epoch = null,
+    leased_at = null
+from candidate
+where q.instance = candidate.instance and q.execution = candidate.execution and q.event = candidate.event
+returning q.fence

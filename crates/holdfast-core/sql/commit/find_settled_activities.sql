@@ -1,0 +1,35 @@
+-- Activity tasks that do not hold their lease because an earlier commit settled them and its reply was lost: their
+-- message or their event is there, or the row says so (a retry).
+-- Rows: the tasks given; history is read only for those. Locks: none (turn rows are locked).
+-- Index: activity_queue_pkey, inbox_source_key, history_pkey.
+-- $1 instances text[]
+-- $2 executions bigint[]
+-- $3 scheduling events int[]
+-- $4 fences bigint[]
+select task.ix
+from unnest($1::text[], $2::bigint[], $3::int[], $4::bigint[]) with ordinality as task (instance, execution, event, fence, ix)
+where case
+        when exists (
+          select
+          from /*schema*/activity_queue a
+          where a.instance = task.instance and a.execution = task.execution and a.event = task.event
+            and a.fence = task.fence
+        ) then false
+        when exists (
+          select
+          from /*schema*/activity_queue a
+          where a.instance = task.instance and a.execution = task.execution and a.event = task.event
+            and a.last_fence = task.fence
+        ) then true
+        when exists (
+          select
+          from /*schema*/inbox m
+          where m.instance = task.instance and m.execution = task.execution and m.source = task.event
+        ) then true
+        else exists (
+          select
+          from /*schema*/history h
+          where h.instance = task.instance and h.execution = task.execution and h.event_id > task.event
+            and h.source = task.event and h.kind in ('ActivityCompleted', 'ActivityFailed')
+        )
+      end

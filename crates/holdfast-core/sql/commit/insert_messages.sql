@@ -1,0 +1,59 @@
+-- Messages of clients and of surviving turns to instances that have not ended (a message to an unknown id is kept until
+-- its start), and their wake: a row that nobody holds is due now; one that is held derives it when it is settled.
+-- A turn can cancel its own children only.
+-- Rows: the messages given. Locks: none but the turn rows already locked. Index: turn_queue_pkey, instance_pkey.
+-- $1 turn instances text[]
+-- $2 turn fences bigint[]
+-- $3 turn owners text[]
+-- $4 turn owner epochs bigint[]
+-- $5 turns int[] (from 1; 0 is a client's)
+-- $6 senders text[] (null: a client)
+-- $7 instances text[]
+-- $8 kinds text[]
+-- $9 executions bigint[]
+-- $10 sources int[]
+-- $11 names text[]
+-- $12 data text[]
+with passed as materialized (
+  select array_agg(exists (
+    select
+    from /*schema*/turn_queue q
+    where q.instance = turn.instance
+      and q.fence = turn.fence
+      and (q.owner is null or (q.owner = turn.owner and q.owner_epoch = turn.owner_epoch))
+  ) order by turn.ix) as ok
+  from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) with ordinality
+    as turn (instance, fence, owner, owner_epoch, ix)
+),
+told as (
+  insert into /*schema*/inbox (instance, due_at, kind, execution, source, name, data)
+  select message.instance, clock_timestamp(), message.kind, message.execution, message.source, message.name, message.data
+  from unnest($5::int[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::int[], $11::text[], $12::text[]) with ordinality
+    as message (turn, sender, instance, kind, execution, source, name, data, ix)
+  where (message.turn = 0 or (select ok from passed)[message.turn])
+    and exists (
+      select
+      from /*schema*/turn_queue q
+      where q.instance = message.instance
+        and (q.name is not null
+          or not exists (select from /*schema*/instance i where i.instance = q.instance and i.finished_at is not null))
+    )
+    and (message.sender is null or message.kind <> 'CancelRequested'
+      or exists (
+        select
+        from /*schema*/instance i
+        where i.instance = message.instance and i.parent_instance = message.sender
+      ))
+  order by message.ix
+  on conflict (instance, execution, source) where source is not null do nothing
+  returning instance
+),
+woken as (
+  update /*schema*/turn_queue q
+  set due_at = clock_timestamp()
+  where q.instance = any (array(select told.instance from told))
+    and q.owner is null
+    and q.name is not null
+    and q.due_at > clock_timestamp()
+)
+select distinct told.instance from told

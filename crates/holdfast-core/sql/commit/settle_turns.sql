@@ -1,0 +1,33 @@
+-- Settles the turns that do not end their instance: the fence ends, and the next due time comes from the inbox as it is
+-- after everything else of this commit.
+-- Rows: the turns given. Locks: none but the turn rows already locked. Index: turn_queue_pkey, inbox_pkey.
+-- $1 instances text[]
+-- $2 fences bigint[]
+-- $3 owners text[]
+-- $4 owner epochs bigint[]
+-- $5 progress boolean[] (consumed a message or appended an event: deliveries start anew)
+-- $6 executions bigint[]
+-- $7 history lengths int[]
+-- $8 versions text[]
+-- $9 due now boolean[] (continued as new)
+update /*schema*/turn_queue q
+set last_fence = q.fence,
+    fence = nextval('/*schema*/fence_seq'),
+    owner = null,
+    owner_epoch = null,
+    leased_at = null,
+    isolated = false,
+    deliveries = case when turn.progress then 0 else q.deliveries end,
+    execution = turn.execution,
+    history_len = turn.history_len,
+    version = turn.version,
+    due_at = case
+      when turn.due_now then clock_timestamp()
+      else coalesce((select min(m.due_at) from /*schema*/inbox m where m.instance = q.instance), 'infinity')
+    end
+from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::boolean[], $6::bigint[], $7::int[], $8::text[], $9::boolean[])
+  with ordinality as turn (instance, fence, owner, owner_epoch, progress, execution, history_len, version, due_now, ix)
+where q.instance = turn.instance
+  and q.fence = turn.fence
+  and (q.owner is null or (q.owner = turn.owner and q.owner_epoch = turn.owner_epoch))
+returning turn.ix, q.due_at <= clock_timestamp() as more_work

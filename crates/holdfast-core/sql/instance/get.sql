@@ -1,0 +1,17 @@
+-- The given instances as a client sees them.
+-- Rows: the ids given. Locks: none. Index: instance_pkey.
+-- $1 ids text[]
+select i.instance,
+       i.name,
+       i.version,
+       i.execution,
+       i.status,
+       i.output,
+       i.error,
+       i.custom_status,
+       i.custom_status_version,
+       floor(extract(epoch from i.created_at) * 1000)::bigint as created_at_ms,
+       floor(extract(epoch from i.updated_at) * 1000)::bigint as updated_at_ms,
+       i.parent_instance
+from /*schema*/instance i
+where i.instance = any ($1::text[])

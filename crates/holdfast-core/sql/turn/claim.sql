@@ -1,0 +1,74 @@
+-- Claims due turns that are not suspects.
+-- In one statement: the delivery is counted, a new fence minted, the owner set, and the next due time stamped after
+-- the row lock as now + timeout + backoff(deliveries).
+-- Rows: at most $5, in due order (equal due times in any order: a second sort key would read the whole backlog).
+-- Locks: turn rows, skipping locked ones. Index: turn_queue_due_at_idx bounded by statement_timestamp() (a volatile
+-- function there would read every waiting row), turn_queue_pkey, node_pkey, instance_pkey.
+-- $1 owner text
+-- $2 owner_epoch bigint
+-- $3 names text[] (while no version is fixed)
+-- $4 handlers text[] (name@version)
+-- $5 limit bigint
+-- $6 unowned_only boolean
+-- $7 lock_timeout_ms bigint
+-- $8 backoff_base_ms bigint
+-- $9 backoff_max_ms bigint
+-- $10 max_attempts int
+with candidate as materialized (
+  select q.instance
+  from /*schema*/turn_queue q
+  where q.due_at <= statement_timestamp()
+    and not (q.isolated or q.deliveries >= 2)
+    and case
+          when q.version is null then q.name = any ($3::text[])
+          else q.name || '@' || q.version = any ($4::text[])
+        end
+    and (q.owner is null or not ($6::boolean or (q.owner = $1::text and q.owner_epoch = $2::bigint)))
+    and exists (select from /*schema*/node n where n.id = $1::text and n.epoch = $2::bigint)
+  order by q.due_at
+  limit $5::bigint
+  for update of q skip locked
+),
+claimed as (
+  update /*schema*/turn_queue q
+  set deliveries = q.deliveries + 1,
+      fence = nextval('/*schema*/fence_seq'),
+      owner = $1::text,
+      owner_epoch = $2::bigint,
+      leased_at = clock_timestamp(),
+      due_at = clock_timestamp() + make_interval(secs => ($7::bigint
+        + case
+            when q.deliveries < 1 then 0
+            else least($9::bigint, $8::bigint * power(2, least(q.deliveries - 1, 40)))
+          end) / 1000.0)
+  from candidate
+  where q.instance = candidate.instance
+  returning q.instance, q.fence, q.deliveries, q.name, q.version, q.execution, q.history_len, q.last_fence, q.leased_at
+)
+select claimed.instance,
+       claimed.fence,
+       claimed.deliveries,
+       claimed.deliveries > $10::int as poisoned,
+       claimed.name,
+       claimed.version,
+       claimed.execution,
+       claimed.history_len,
+       claimed.last_fence,
+       floor(extract(epoch from claimed.leased_at) * 1000)::bigint as now_ms,
+       started.input,
+       started.carried,
+       started.custom_status,
+       started.parent_instance,
+       started.parent_execution,
+       started.parent_event
+from claimed
+left join lateral (
+  select case when claimed.history_len = 0 then i.input end as input,
+         case when claimed.history_len = 0 then i.carried end as carried,
+         case when claimed.history_len = 0 then i.custom_status end as custom_status,
+         i.parent_instance,
+         i.parent_execution,
+         i.parent_event
+  from /*schema*/instance i
+  where i.instance = claimed.instance
+) started on true

@@ -1,0 +1,118 @@
+//! The flight: statements with their parameters, left out when they have no rows, and the answers told apart.
+//!
+//! Columns are built row by row and sent as one array for each column.
+
+use tokio_postgres::types::ToSql;
+
+use super::lock::Turns;
+use crate::{
+    error::Result,
+    pool::{Row, Session, Statement},
+};
+
+/// The parameters of one statement.
+pub(super) type Params<'a> = Vec<&'a (dyn ToSql + Sync)>;
+
+/// Statements whose answer is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    FoundTurns,
+    FoundActivities,
+    EndedActivities,
+    RetriedActivities,
+    Created,
+    Compared,
+    Told,
+    SettledTurns,
+    EndedTurns,
+    /// Nothing is read.
+    Other,
+}
+
+/// The statements of one batch, in order.
+#[derive(Default)]
+pub(super) struct Flight<'a> {
+    kinds: Vec<Step>,
+    statements: Vec<&'a Statement>,
+    params: Vec<Params<'a>>,
+}
+
+impl<'a> Flight<'a> {
+    /// Adds a statement; without parameters it has no rows and is left out.
+    pub(super) fn add(&mut self, step: Step, statement: &'a Statement, params: Option<Params<'a>>) {
+        if let Some(params) = params {
+            self.kinds.push(step);
+            self.statements.push(statement);
+            self.params.push(params);
+        }
+    }
+
+    /// Adds a statement whose rows belong to turns: the turns' columns go first.
+    pub(super) fn guarded(
+        &mut self,
+        step: Step,
+        statement: &'a Statement,
+        turns: &'a Turns<'a>,
+        params: Option<Params<'a>>,
+    ) {
+        let params = params.map(|rest| turns.guard_params().into_iter().chain(rest).collect());
+        self.add(step, statement, params);
+    }
+
+    /// Sends everything in one transaction.
+    pub(super) async fn run(self, session: &Session, settings: &str) -> Result<Answers> {
+        let steps: Vec<(&Statement, &[&(dyn ToSql + Sync)])> = self
+            .statements
+            .iter()
+            .zip(&self.params)
+            .map(|(statement, params)| (*statement, params.as_slice()))
+            .collect();
+        let rows = session.transaction(settings, &steps).await?;
+        Ok(Answers { rows: self.kinds.into_iter().zip(rows).collect() })
+    }
+}
+
+/// The rows that came back.
+pub(super) struct Answers {
+    rows: Vec<(Step, Vec<Row>)>,
+}
+
+impl Answers {
+    /// Rows of a step; none when it was left out.
+    pub(super) fn rows(&self, step: Step) -> &[Row] {
+        self.rows.iter().find(|(kind, _)| *kind == step).map_or(&[], |(_, rows)| rows.as_slice())
+    }
+}
+
+/// Makes a row type and the columns that hold many of it; the order of the fields is the order of the parameters.
+macro_rules! columns {
+    ($(#[$doc:meta])* $columns:ident<$life:lifetime> of $row:ident { $($field:ident: $kind:ty,)* }) => {
+        #[doc = concat!("One row of [`", stringify!($columns), "`].")]
+        #[derive(Debug)]
+        pub(super) struct $row<$life> {
+            $(pub(super) $field: $kind,)*
+        }
+
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub(super) struct $columns<$life> {
+            $(pub(super) $field: Vec<$kind>,)*
+        }
+
+        impl<$life> $columns<$life> {
+            /// Adds a row.
+            pub(super) fn push(&mut self, row: $row<$life>) {
+                $(self.$field.push(row.$field);)*
+            }
+
+            /// One array for each column; `None` without rows.
+            pub(super) fn params(&self) -> Option<$crate::store::commit::flight::Params<'_>> {
+                if self.instance.is_empty() {
+                    return None;
+                }
+                Some(vec![$(&self.$field),*])
+            }
+        }
+    };
+}
+pub(super) use columns;

@@ -1,0 +1,180 @@
+//! Instances that a batch starts, changes and continues.
+
+use holdfast_replay::Payload;
+use serde::Serialize;
+
+use super::{
+    flight::columns,
+    item::{CommitItem, Start, TurnCommit, TurnEnd},
+    lock::{CLIENT, Locks},
+};
+use crate::{error::ErrorKind, store::message::event_number};
+
+columns! {
+    /// Starts, the clients' first, so that a client's start is told truthfully.
+    Starts<'a> of StartRow {
+        turn: i32,
+        instance: &'a str,
+        name: &'a str,
+        version: Option<&'a str>,
+        input: &'a str,
+        parent_instance: Option<&'a str>,
+        parent_execution: Option<i64>,
+        parent_event: Option<i32>,
+    }
+}
+
+columns! {
+    /// Clients' starts, to be compared with what exists.
+    Compared<'a> of ComparedRow {
+        instance: &'a str,
+        name: &'a str,
+        input: &'a str,
+    }
+}
+
+columns! {
+    /// Children, whose parents are told when the id is taken.
+    Children<'a> of ChildRow {
+        turn: i32,
+        instance: &'a str,
+        parent_instance: &'a str,
+        parent_execution: i64,
+        parent_event: i32,
+        error: String,
+    }
+}
+
+columns! {
+    /// Changes of instances by their turns.
+    Changes<'a> of ChangeRow {
+        turn: i32,
+        instance: &'a str,
+        first: bool,
+        version: &'a str,
+        sets_status: bool,
+        custom_status: Option<&'a str>,
+        status: Option<&'static str>,
+        output: Option<&'a str>,
+        error: Option<&'a str>,
+        history_len: i32,
+    }
+}
+
+columns! {
+    /// Instances that continue as new.
+    Continued<'a> of ContinuedRow {
+        turn: i32,
+        instance: &'a str,
+        execution: i64,
+        input: &'a str,
+        version: Option<&'a str>,
+        carried: Option<&'a str>,
+    }
+}
+
+/// What the batch does to instances.
+#[derive(Debug, Default)]
+pub(super) struct Instances<'a> {
+    pub(super) starts: Starts<'a>,
+    pub(super) compared: Compared<'a>,
+    pub(super) compared_items: Vec<usize>,
+    pub(super) children: Children<'a>,
+    pub(super) changes: Changes<'a>,
+    pub(super) continued: Continued<'a>,
+}
+
+/// The error that a parent is told, in the form of every error that crosses to user code.
+#[derive(Serialize)]
+struct TakenError {
+    name: &'static str,
+    message: String,
+    code: &'static str,
+}
+
+impl<'a> Instances<'a> {
+    /// Adds a client's start.
+    pub(super) fn client_start(&mut self, index: usize, start: &'a Start, locks: &mut Locks<'a>) {
+        locks.made(CLIENT, &start.instance);
+        self.start(CLIENT, start);
+        self.compared.push(ComparedRow { instance: &start.instance, name: &start.name, input: &start.input });
+        self.compared_items.push(index);
+    }
+
+    /// Adds the starts of all turns; called once, after the clients' starts.
+    pub(super) fn child_starts(&mut self, batch: &'a [CommitItem], locks: &Locks<'a>) {
+        for (number, index) in (CLIENT + 1..).zip(&locks.turns.items) {
+            let Some(CommitItem::Turn(turn)) = batch.get(*index) else { continue };
+            for start in &turn.starts {
+                self.start(number, start);
+                self.child(number, start);
+            }
+        }
+    }
+
+    fn start(&mut self, turn: i32, start: &'a Start) {
+        let parent = start.parent.as_ref();
+        self.starts.push(StartRow {
+            turn,
+            instance: &start.instance,
+            name: &start.name,
+            version: start.version.as_deref(),
+            input: &start.input,
+            parent_instance: parent.map(|parent| parent.instance.as_str()),
+            parent_execution: parent.map(|parent| parent.execution),
+            parent_event: parent.map(|parent| event_number(parent.event)),
+        });
+    }
+
+    fn child(&mut self, turn: i32, start: &'a Start) {
+        let Some(parent) = &start.parent else { return };
+        let error = Payload::of(&TakenError {
+            name: "Error",
+            message: format!("instance {:?} exists already and is not this child", start.instance),
+            code: ErrorKind::InstanceExists.code(),
+        });
+        self.children.push(ChildRow {
+            turn,
+            instance: &start.instance,
+            parent_instance: &parent.instance,
+            parent_execution: parent.execution,
+            parent_event: event_number(parent.event),
+            error: error.as_str().to_owned(),
+        });
+    }
+
+    /// Adds what a turn changes on its instance; most turns change nothing.
+    pub(super) fn turn(&mut self, number: i32, turn: &'a TurnCommit) {
+        let first = turn.events.first().is_some_and(|event| event.id.0 == 1);
+        let (status, output, error) = match &turn.end {
+            Some(TurnEnd::Completed { output }) => (Some("Completed"), Some(output.as_str()), None),
+            Some(TurnEnd::Failed { error }) => (Some("Failed"), None, Some(error.as_str())),
+            Some(TurnEnd::Cancelled { error }) => (Some("Cancelled"), None, Some(error.as_str())),
+            Some(TurnEnd::ContinuedAsNew { .. }) | None => (None, None, None),
+        };
+        if first || turn.custom_status.is_some() || status.is_some() {
+            self.changes.push(ChangeRow {
+                turn: number,
+                instance: &turn.instance,
+                first,
+                version: &turn.version,
+                sets_status: turn.custom_status.is_some(),
+                custom_status: turn.custom_status.as_ref().and_then(|status| status.as_deref()),
+                status,
+                output,
+                error,
+                history_len: turn.history_len,
+            });
+        }
+        if let Some(TurnEnd::ContinuedAsNew { input, version, carried }) = &turn.end {
+            self.continued.push(ContinuedRow {
+                turn: number,
+                instance: &turn.instance,
+                execution: turn.execution,
+                input,
+                version: version.as_deref(),
+                carried: carried.as_deref(),
+            });
+        }
+    }
+}

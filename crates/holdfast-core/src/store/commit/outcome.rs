@@ -1,0 +1,126 @@
+//! What became of each item, read from the answers of the flight.
+//!
+//! A turn or task that the settling statement returned is done; one that is not held any more is done when an earlier
+//! commit settled it and only its reply was lost; else it is fenced.
+
+use std::collections::HashSet;
+
+use super::{
+    Plan,
+    flight::{Answers, Step},
+    item::{ActivityOutcome, CommitItem, CommitOutcome},
+};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    pool::Row,
+    store::row::column,
+};
+
+/// The outcome of each item.
+pub(super) fn read(batch: &[CommitItem], plan: &Plan<'_>, answers: &Answers) -> Result<Vec<CommitOutcome>> {
+    let mut outcomes: Vec<CommitOutcome> = batch.iter().map(|_| CommitOutcome::Fenced).collect();
+    let mut set = |items: &[usize], row: &Row, outcome: CommitOutcome| -> Result<()> {
+        outcomes[item_of(items, row)?] = outcome;
+        Ok(())
+    };
+    let activities = &plan.activities;
+    for row in answers.rows(Step::FoundTurns) {
+        set(&plan.locks.turns.items, row, CommitOutcome::Done { more_work: false })?;
+    }
+    for row in answers.rows(Step::SettledTurns) {
+        set(&plan.settle.settled_items, row, CommitOutcome::Done { more_work: column(row, "more_work")? })?;
+    }
+    for row in answers.rows(Step::EndedTurns) {
+        set(&plan.settle.ended_items, row, CommitOutcome::Done { more_work: false })?;
+    }
+    for row in answers.rows(Step::FoundActivities) {
+        set(&activities.settled_items, row, CommitOutcome::Done { more_work: false })?;
+    }
+    for row in answers.rows(Step::EndedActivities) {
+        set(&activities.ended_items, row, CommitOutcome::Done { more_work: column(row, "told")? })?;
+    }
+    for row in answers.rows(Step::RetriedActivities) {
+        let more_work = retries_at_once(&batch[item_of(&activities.retried_items, row)?]);
+        set(&activities.retried_items, row, CommitOutcome::Done { more_work })?;
+    }
+    starts(batch, plan, answers, &mut outcomes)?;
+    sends(batch, plan, answers, &mut outcomes)?;
+    Ok(outcomes)
+}
+
+fn retries_at_once(item: &CommitItem) -> bool {
+    match item {
+        CommitItem::Activity(activity) => {
+            matches!(activity.outcome, ActivityOutcome::Retry { delay_ms, .. } if delay_ms <= 0)
+        }
+        _ => false,
+    }
+}
+
+/// The first start of an id in the batch made it, when it was made; every other one finds it there.
+fn starts(
+    batch: &[CommitItem],
+    plan: &Plan<'_>,
+    answers: &Answers,
+    outcomes: &mut [CommitOutcome],
+) -> Result<()> {
+    let mut created: HashSet<&str> = HashSet::new();
+    for row in answers.rows(Step::Created) {
+        created.insert(column(row, "instance")?);
+    }
+    let items = &plan.instances.compared_items;
+    for index in items {
+        if let CommitItem::Start(start) = &batch[*index] {
+            outcomes[*index] = if created.remove(start.instance.as_str()) {
+                CommitOutcome::Created
+            } else {
+                CommitOutcome::Exists { same: false }
+            };
+        }
+    }
+    for row in answers.rows(Step::Compared) {
+        let index = item_of(items, row)?;
+        if outcomes[index] != CommitOutcome::Created {
+            outcomes[index] = CommitOutcome::Exists { same: column(row, "same")? };
+        }
+    }
+    Ok(())
+}
+
+/// A message is delivered unless its instance had ended, or ended in this very batch.
+fn sends(
+    batch: &[CommitItem],
+    plan: &Plan<'_>,
+    answers: &Answers,
+    outcomes: &mut [CommitOutcome],
+) -> Result<()> {
+    let mut told: HashSet<&str> = HashSet::new();
+    for row in answers.rows(Step::Told) {
+        told.insert(column(row, "instance")?);
+    }
+    for row in answers.rows(Step::EndedTurns) {
+        if let CommitItem::Turn(turn) = &batch[item_of(&plan.settle.ended_items, row)?] {
+            told.remove(turn.instance.as_str());
+        }
+    }
+    for (item, outcome) in batch.iter().zip(outcomes) {
+        if let CommitItem::Send(send) = item {
+            *outcome = if told.contains(send.instance.as_str()) {
+                CommitOutcome::Done { more_work: true }
+            } else {
+                CommitOutcome::AlreadyEnded
+            };
+        }
+    }
+    Ok(())
+}
+
+/// The batch index of the row's `ix`, which counts the rows of its statement from 1.
+fn item_of(items: &[usize], row: &Row) -> Result<usize> {
+    let ix: i64 = column(row, "ix")?;
+    usize::try_from(ix - 1)
+        .ok()
+        .and_then(|position| items.get(position))
+        .copied()
+        .ok_or_else(|| Error::new(ErrorKind::Internal, format!("commit: row {ix} belongs to no item")))
+}

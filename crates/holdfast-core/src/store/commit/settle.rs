@@ -1,0 +1,74 @@
+//! The end of each turn's lease, the last part of a commit.
+
+use super::{
+    flight::columns,
+    item::{TurnCommit, TurnEnd},
+};
+
+columns! {
+    /// Turns whose instance goes on.
+    SettledTurns<'a> of SettledTurnRow {
+        instance: &'a str,
+        fence: i64,
+        owner: &'a str,
+        owner_epoch: i64,
+        progress: bool,
+        execution: i64,
+        history_len: i32,
+        version: Option<&'a str>,
+        due_now: bool,
+    }
+}
+
+columns! {
+    /// Turns whose instance ends.
+    EndedTurns<'a> of EndedTurnRow {
+        instance: &'a str,
+        fence: i64,
+        owner: &'a str,
+        owner_epoch: i64,
+    }
+}
+
+/// The turns of the batch as they are settled.
+#[derive(Debug, Default)]
+pub(super) struct Settle<'a> {
+    pub(super) settled: SettledTurns<'a>,
+    pub(super) settled_items: Vec<usize>,
+    pub(super) ended: EndedTurns<'a>,
+    pub(super) ended_items: Vec<usize>,
+}
+
+impl<'a> Settle<'a> {
+    /// Adds a turn.
+    pub(super) fn turn(&mut self, index: usize, turn: &'a TurnCommit) {
+        let (execution, history_len, version, due_now) = match &turn.end {
+            None => (turn.execution, turn.history_len, Some(turn.version.as_str()), false),
+            Some(TurnEnd::ContinuedAsNew { version, .. }) => {
+                (turn.execution + 1, 0, version.as_deref(), true)
+            }
+            Some(TurnEnd::Completed { .. } | TurnEnd::Failed { .. } | TurnEnd::Cancelled { .. }) => {
+                self.ended.push(EndedTurnRow {
+                    instance: &turn.instance,
+                    fence: turn.fence.0,
+                    owner: &turn.node.id,
+                    owner_epoch: turn.node.epoch,
+                });
+                self.ended_items.push(index);
+                return;
+            }
+        };
+        self.settled.push(SettledTurnRow {
+            instance: &turn.instance,
+            fence: turn.fence.0,
+            owner: &turn.node.id,
+            owner_epoch: turn.node.epoch,
+            progress: !turn.consumed.is_empty() || !turn.events.is_empty(),
+            execution,
+            history_len,
+            version,
+            due_now,
+        });
+        self.settled_items.push(index);
+    }
+}

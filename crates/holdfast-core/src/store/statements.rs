@@ -1,0 +1,171 @@
+//! Every statement of the engine, with the schema filled in.
+//!
+//! A statement is a file under `sql/`; its head comment names its parameters, and the types here repeat them (a test
+//! compares both). `/*schema*/` stands for the quoted schema and a dot, `/*schema name*/` for the name inside a
+//! literal. It never runs anything.
+
+use tokio_postgres::types::Type;
+
+use crate::pool::Statement;
+
+macro_rules! statements {
+    ($($field:ident: $name:literal, [$($kind:ident),*];)*) => {
+        /// The statements of one schema.
+        #[derive(Debug)]
+        pub struct Statements {
+            /// Name of the schema, unquoted.
+            pub(super) schema: String,
+            /// Head of every transaction that claims, renews, recovers or commits.
+            pub(super) settings: String,
+            $(pub(super) $field: Statement,)*
+        }
+
+        impl Statements {
+            /// The statements for a schema; any name is allowed.
+            pub fn new(schema: &str) -> Self {
+                Self {
+                    schema: schema.to_owned(),
+                    settings: fill(include_str!("../../sql/commit/settings.sql"), schema),
+                    $($field: Statement {
+                        name: $name,
+                        text: fill(include_str!(concat!("../../sql/", $name, ".sql")), schema),
+                        types: {
+                            static TYPES: &[Type] = &[$(Type::$kind),*];
+                            TYPES
+                        },
+                    },)*
+                }
+            }
+
+            /// Every statement, for preparing them ahead and for tests of their plans.
+            pub fn all(&self) -> Vec<&Statement> {
+                vec![$(&self.$field),*]
+            }
+        }
+    };
+}
+
+statements! {
+    migrate_read_table: "migrate/read_table", [];
+    migrate_read_version: "migrate/read_version", [];
+    node_beat: "node/beat", [TEXT, INT8];
+    node_delete: "node/delete", [TEXT, INT8];
+    node_delete_stale: "node/delete_stale", [TEXT, INT8, INT8, INT8];
+    node_register: "node/register", [TEXT];
+    turn_claim: "turn/claim", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4];
+    turn_claim_suspects: "turn/claim_suspects", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4];
+    turn_free: "turn/free", [TEXT, INT8, INT8];
+    turn_list_gone: "turn/list_gone", [TEXT, INT8, INT8_ARRAY];
+    turn_read_history: "turn/read_history", [TEXT_ARRAY, INT8_ARRAY];
+    turn_read_inbox: "turn/read_inbox", [TEXT_ARRAY, INT8];
+    turn_read_next_due: "turn/read_next_due", [];
+    turn_recover: "turn/recover", [INT8];
+    turn_release: "turn/release", [TEXT, INT8, INT8_ARRAY, INT8];
+    turn_release_unknown: "turn/release_unknown", [TEXT, INT8, INT8_ARRAY, INT8];
+    turn_renew: "turn/renew", [TEXT, INT8, INT8_ARRAY, INT8, INT8, INT8];
+    activity_claim: "activity/claim", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4];
+    activity_claim_suspects: "activity/claim_suspects", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4];
+    activity_free: "activity/free", [TEXT, INT8, INT8];
+    activity_list_gone: "activity/list_gone", [TEXT, INT8, INT8_ARRAY];
+    activity_recover: "activity/recover", [INT8];
+    activity_release: "activity/release", [TEXT, INT8, INT8_ARRAY, INT8];
+    activity_release_unknown: "activity/release_unknown", [TEXT, INT8, INT8_ARRAY, INT8];
+    activity_renew: "activity/renew", [TEXT, INT8, INT8_ARRAY, INT8, INT8, INT8];
+    commit_compare_starts: "commit/compare_starts", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
+    commit_continue_instances: "commit/continue_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
+    commit_delete_activities: "commit/delete_activities", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
+    commit_delete_messages: "commit/delete_messages", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY];
+    commit_delete_timers: "commit/delete_timers", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
+    commit_end_activities: "commit/end_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
+    commit_end_turns: "commit/end_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
+    commit_find_settled_activities: "commit/find_settled_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
+    commit_find_settled_turns: "commit/find_settled_turns", [TEXT_ARRAY, INT8_ARRAY];
+    commit_insert_activities: "commit/insert_activities", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
+    commit_insert_history: "commit/insert_history", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY];
+    commit_insert_instances: "commit/insert_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
+    commit_insert_messages: "commit/insert_messages", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
+    commit_insert_timers: "commit/insert_timers", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
+    commit_insert_turn_rows: "commit/insert_turn_rows", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
+    commit_lock_turn_rows: "commit/lock_turn_rows", [TEXT_ARRAY];
+    commit_refuse_children: "commit/refuse_children", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
+    commit_retry_activities: "commit/retry_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY];
+    commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY];
+    commit_update_instances: "commit/update_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY];
+    instance_get: "instance/get", [TEXT_ARRAY];
+    instance_list: "instance/list", [TEXT, INT8, TEXT, INT8];
+    instance_list_ended: "instance/list_ended", [TEXT_ARRAY];
+    instance_read_history: "instance/read_history", [TEXT, INT8];
+}
+
+impl Statements {
+    /// Head of every transaction that claims, renews, recovers or commits: time limits and planner settings.
+    pub fn settings(&self) -> &str {
+        &self.settings
+    }
+}
+
+/// Fills the schema into a template and leaves comment lines out.
+pub(super) fn fill(template: &str, schema: &str) -> String {
+    let quoted = format!("\"{}\".", schema.replace('"', "\"\""));
+    let mut text = String::with_capacity(template.len());
+    for line in template.lines().filter(|line| !line.trim_start().starts_with("--")) {
+        text.push_str(line);
+        text.push('\n');
+    }
+    text.replace("'/*schema*/", &format!("'{}", quoted.replace('\'', "''")))
+        .replace("/*schema*/", &quoted)
+        .replace("/*schema name*/", &schema.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_schema_name_is_quoted_in_identifiers_and_literals() {
+        let text =
+            fill("-- head\nselect nextval('/*schema*/s') from /*schema*/t, '/*schema name*/'", "a\"b'c");
+        assert_eq!(text, "select nextval('\"a\"\"b''c\".s') from \"a\"\"b'c\".t, 'a\"b''c'\n");
+    }
+
+    #[test]
+    fn parameter_comments_and_types_agree() {
+        for (name, source, types) in sources() {
+            let mut told = Vec::new();
+            for line in source.lines().filter_map(|line| line.strip_prefix("-- $")) {
+                let (number, rest) = line.split_once(' ').expect("a number, then a name");
+                assert_eq!(number.parse::<usize>().expect("a number"), told.len() + 1, "{name}");
+                let words = rest.split(" (").next().expect("split gives at least one part");
+                told.push(words.rsplit(' ').next().expect("split gives at least one part").to_owned());
+            }
+            assert_eq!(told, types, "{name}");
+        }
+    }
+
+    fn sources() -> Vec<(&'static str, String, Vec<String>)> {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
+        Statements::new("s")
+            .all()
+            .into_iter()
+            .map(|statement| {
+                let path = root.join(format!("{}.sql", statement.name));
+                let source = std::fs::read_to_string(path).expect("the file that was included");
+                (statement.name, source, statement.types.iter().map(type_word).collect())
+            })
+            .collect()
+    }
+
+    fn type_word(kind: &Type) -> String {
+        let (base, array) = match kind.name().strip_prefix('_') {
+            Some(base) => (base, "[]"),
+            None => (kind.name(), ""),
+        };
+        let word = match base {
+            "int8" => "bigint",
+            "int4" => "int",
+            "bool" => "boolean",
+            other => other,
+        };
+        format!("{word}{array}")
+    }
+}

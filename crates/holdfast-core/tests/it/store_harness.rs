@@ -1,0 +1,320 @@
+//! A migrated schema of its own for one test, and short ways to say what a test does in it.
+
+use std::sync::Arc;
+
+use holdfast_core::{
+    pool::{Pool, Row, Session, SessionPurpose, Statement},
+    store::{
+        ActivityKey, Fence, NodeKey, Statements,
+        activity::{self, ClaimedActivity},
+        commit::{
+            self, ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, NewActivity, Send, Start,
+            TurnCommit, TurnEnd,
+        },
+        migrate,
+        node::{self, HeartbeatTimes},
+        turn::{self, ClaimRequest, ClaimedTurn},
+    },
+};
+use holdfast_replay::{EventId, MessageBody, Payload, event::StoredEvent};
+
+use crate::support::TestDatabase;
+
+/// A lease that no test outlives.
+pub(crate) const LONG_MS: i64 = 60_000;
+
+/// The only orchestration, version and activity of these tests.
+pub(crate) const NAME: &str = "checkout";
+pub(crate) const VERSION: &str = "1.0.0";
+pub(crate) const ACTIVITY: &str = "charge";
+
+pub(crate) struct Store {
+    pub(crate) session: Session,
+    pub(crate) statements: Arc<Statements>,
+    pub(crate) schema: String,
+    pool: Arc<Pool>,
+}
+
+impl Store {
+    /// A migrated schema.
+    pub(crate) async fn new() -> Self {
+        let store = Self::unmigrated().await;
+        migrate::run(&store.session, &store.statements).await.expect("the schema is made");
+        store
+    }
+
+    /// A name for a schema and a session.
+    pub(crate) async fn unmigrated() -> Self {
+        let database = TestDatabase::get();
+        let pool = database.pool().await;
+        let schema = database.schema();
+        let session = pool.open_session(SessionPurpose::Migration).await.expect("a session");
+        Self { session, statements: Arc::new(Statements::new(&schema)), schema, pool }
+    }
+
+    /// The same schema over another session.
+    pub(crate) async fn another(&self) -> Self {
+        let session = self.pool.open_session(SessionPurpose::Migration).await.expect("a session");
+        Self {
+            session,
+            statements: Arc::clone(&self.statements),
+            schema: self.schema.clone(),
+            pool: Arc::clone(&self.pool),
+        }
+    }
+
+    /// Test SQL; `@` stands for the schema and a dot.
+    pub(crate) async fn run(&self, sql: &str) {
+        let sql = sql.replace('@', &format!("\"{}\".", self.schema));
+        self.session.batch(&sql).await.unwrap_or_else(|error| panic!("{sql}: {}", error.full_text()));
+    }
+
+    /// Rows of test SQL.
+    pub(crate) async fn rows(&self, sql: &str) -> Vec<Row> {
+        let text = sql.replace('@', &format!("\"{}\".", self.schema));
+        let statement = Statement { name: "test/query", text, types: &[] };
+        self.session
+            .query(&statement, &[])
+            .await
+            .unwrap_or_else(|error| panic!("{sql}: {}", error.full_text()))
+    }
+
+    /// One number of test SQL.
+    pub(crate) async fn number(&self, sql: &str) -> i64 {
+        self.rows(&format!("select ({sql})::bigint")).await[0].get(0)
+    }
+
+    /// One truth of test SQL.
+    pub(crate) async fn holds(&self, condition: &str) -> bool {
+        self.rows(&format!("select ({condition})")).await[0].get::<_, Option<bool>>(0).unwrap_or(false)
+    }
+
+    pub(crate) async fn node(&self, id: &str) -> NodeKey {
+        node::register(&self.session, &self.statements, id).await.expect("a node")
+    }
+
+    pub(crate) async fn commit(&self, batch: &[CommitItem]) -> Vec<CommitOutcome> {
+        commit::commit(&self.session, &self.statements, batch)
+            .await
+            .unwrap_or_else(|error| panic!("commit: {}", error.full_text()))
+    }
+
+    pub(crate) async fn commit_one(&self, item: CommitItem) -> CommitOutcome {
+        self.commit(&[item]).await.pop().expect("one outcome")
+    }
+
+    /// A started instance.
+    pub(crate) async fn start(&self, instance: &str) {
+        assert_eq!(self.commit_one(start(instance)).await, CommitOutcome::Created);
+    }
+
+    pub(crate) async fn send(&self, instance: &str, name: &str) -> CommitOutcome {
+        self.commit_one(CommitItem::Send(event(instance, name))).await
+    }
+
+    pub(crate) async fn claim(&self, request: &ClaimRequest<'_>) -> Vec<ClaimedTurn> {
+        let handlers = [format!("{NAME}@{VERSION}")];
+        turn::claim(&self.session, &self.statements, request, &[NAME.to_owned()], &handlers)
+            .await
+            .unwrap_or_else(|error| panic!("claim: {}", error.full_text()))
+    }
+
+    /// The one turn that is due.
+    pub(crate) async fn claim_one(&self, node: &NodeKey) -> ClaimedTurn {
+        let mut claimed = self.claim(&request(node)).await;
+        assert_eq!(claimed.len(), 1, "one turn is due");
+        claimed.pop().expect("one")
+    }
+
+    pub(crate) async fn claim_activities(&self, request: &ClaimRequest<'_>) -> Vec<ClaimedActivity> {
+        activity::claim(&self.session, &self.statements, request, &[ACTIVITY.to_owned()])
+            .await
+            .unwrap_or_else(|error| panic!("claim: {}", error.full_text()))
+    }
+
+    pub(crate) async fn claim_activity(&self, node: &NodeKey) -> ClaimedActivity {
+        let mut claimed = self.claim_activities(&request(node)).await;
+        assert_eq!(claimed.len(), 1, "one activity is due");
+        claimed.pop().expect("one")
+    }
+
+    /// Ids of the messages that are due for an instance.
+    pub(crate) async fn inbox(&self, instance: &str) -> Vec<(i64, MessageBody)> {
+        turn::inbox(&self.session, &self.statements, &[instance.to_owned()], 1_000)
+            .await
+            .expect("an inbox")
+            .into_iter()
+            .map(|(_, message)| (message.id, message.body))
+            .collect()
+    }
+
+    /// An instance whose first turn scheduled this many activities.
+    pub(crate) async fn with_activities(&self, node: &NodeKey, instance: &str, count: i32) {
+        self.start(instance).await;
+        let claimed = self.claim_one(node).await;
+        let outcome = self.commit_one(scheduling(&claimed, node, count).item()).await;
+        assert_eq!(outcome, CommitOutcome::Done { more_work: false });
+    }
+}
+
+/// A claim of up to 100 rows for a long time.
+pub(crate) fn request(node: &NodeKey) -> ClaimRequest<'_> {
+    ClaimRequest {
+        node,
+        limit: 100,
+        lock_timeout_ms: LONG_MS,
+        backoff_base_ms: 1_000,
+        backoff_max_ms: 60_000,
+        max_attempts: 10,
+        isolated: false,
+        unowned_only: false,
+    }
+}
+
+pub(crate) fn payload(text: &str) -> Payload {
+    Payload::from_text(text.to_owned()).expect("JSON")
+}
+
+pub(crate) fn start_of(instance: &str) -> Start {
+    Start {
+        instance: instance.to_owned(),
+        name: NAME.to_owned(),
+        version: None,
+        input: r#"{"n":1.0}"#.to_owned(),
+        parent: None,
+    }
+}
+
+pub(crate) fn start(instance: &str) -> CommitItem {
+    CommitItem::Start(start_of(instance))
+}
+
+pub(crate) fn event(instance: &str, name: &str) -> Send {
+    Send {
+        instance: instance.to_owned(),
+        body: MessageBody::EventRaised { name: name.to_owned(), data: payload("1") },
+    }
+}
+
+/// A turn that only settles, with the started event when it is the first of its execution.
+pub(crate) fn turn_of(claimed: &ClaimedTurn, node: &NodeKey) -> TurnCommit {
+    let mut turn = TurnCommit {
+        instance: claimed.instance.clone(),
+        fence: claimed.fence,
+        node: node.clone(),
+        execution: claimed.execution,
+        history_len: claimed.history_len,
+        version: claimed.version.clone().unwrap_or_else(|| VERSION.to_owned()),
+        name: claimed.name.clone(),
+        consumed: Vec::new(),
+        events: Vec::new(),
+        activities: Vec::new(),
+        timers: Vec::new(),
+        cancelled_activities: Vec::new(),
+        cancelled_timers: Vec::new(),
+        sends: Vec::new(),
+        starts: Vec::new(),
+        custom_status: None,
+        end: None,
+    };
+    if claimed.history_len == 0 {
+        turn.append("OrchestrationStarted", None);
+    }
+    turn
+}
+
+/// A turn that schedules this many activities.
+pub(crate) fn scheduling(claimed: &ClaimedTurn, node: &NodeKey, count: i32) -> TurnCommit {
+    let mut turn = turn_of(claimed, node);
+    for _ in 0..count {
+        turn.schedule();
+    }
+    turn
+}
+
+/// What tests add to a turn.
+pub(crate) trait TurnWords {
+    fn append(&mut self, kind: &str, source: Option<i32>);
+    fn schedule(&mut self) -> i32;
+    fn completed(self) -> Self;
+    fn item(&self) -> CommitItem;
+}
+
+impl TurnWords for TurnCommit {
+    fn append(&mut self, kind: &str, source: Option<i32>) {
+        self.history_len += 1;
+        self.events.push(StoredEvent {
+            id: event_id(self.history_len),
+            kind: kind.to_owned(),
+            source: source.map(event_id),
+            at_ms: 1,
+            data: "{}".to_owned(),
+        });
+    }
+
+    fn schedule(&mut self) -> i32 {
+        self.append("ActivityScheduled", None);
+        self.activities.push(NewActivity {
+            event: self.history_len,
+            name: ACTIVITY.to_owned(),
+            input: "1.0".to_owned(),
+            retry: None,
+            timeout_ms: Some(1_000),
+            tag: None,
+            session: None,
+        });
+        self.history_len
+    }
+
+    fn completed(mut self) -> Self {
+        self.append("OrchestrationCompleted", None);
+        self.end = Some(TurnEnd::Completed { output: "2.0".to_owned() });
+        self
+    }
+
+    fn item(&self) -> CommitItem {
+        CommitItem::Turn(Box::new(self.clone()))
+    }
+}
+
+pub(crate) fn event_id(number: i32) -> EventId {
+    EventId(u32::try_from(number).expect("a positive event id"))
+}
+
+/// The result of a claimed activity.
+pub(crate) fn result_of(claimed: &ClaimedActivity, node: &NodeKey) -> CommitItem {
+    let body = MessageBody::ActivityCompleted {
+        execution: claimed.key.execution,
+        source: event_id(claimed.key.event),
+        result: payload("\"ok\""),
+    };
+    settling(claimed, node, ActivityOutcome::Ended(body))
+}
+
+pub(crate) fn settling(claimed: &ClaimedActivity, node: &NodeKey, outcome: ActivityOutcome) -> CommitItem {
+    CommitItem::Activity(ActivityCommit {
+        key: ActivityKey { ..claimed.key.clone() },
+        fence: claimed.fence,
+        node: node.clone(),
+        outcome,
+    })
+}
+
+/// Default times of a heartbeat.
+pub(crate) fn times() -> HeartbeatTimes {
+    HeartbeatTimes {
+        stale_after_ms: 30_000,
+        predecessor_stale_ms: None,
+        claim_limit_ms: 60_000,
+        may_recover: true,
+    }
+}
+
+pub(crate) fn done(more_work: bool) -> CommitOutcome {
+    CommitOutcome::Done { more_work }
+}
+
+/// Fences of claimed turns.
+pub(crate) fn fences_of(claimed: &[ClaimedTurn]) -> Vec<Fence> {
+    claimed.iter().map(|turn| turn.fence).collect()
+}
