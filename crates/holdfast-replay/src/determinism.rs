@@ -45,11 +45,16 @@ impl Standing<'_> {
                 });
             }
         }
-        if !matches!(reply.outcome, ReplyOutcome::Foreign { .. }) {
-            self.check_missing(reply)?;
-            self.check_end(reply)?;
+        let new = reply.commands.len().min(self.recorded.len());
+        if matches!(reply.outcome, ReplyOutcome::Foreign { .. }) {
+            // Such code is stopped wherever it is, and its commands may come at any time; the message about the
+            // foreign wait helps more than one about what follows from it.
+            let new = reply.commands.split_off(new);
+            return Ok(if self.check_new(&new).is_ok() { new } else { Vec::new() });
         }
-        let new = reply.commands.split_off(self.recorded.len().min(reply.commands.len()));
+        self.check_missing(reply)?;
+        self.check_end(reply)?;
+        let new = reply.commands.split_off(new);
         self.check_new(&new)?;
         Ok(new)
     }

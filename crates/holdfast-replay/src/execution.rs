@@ -192,7 +192,7 @@ impl Execution {
         if self.ended {
             return Ok(TurnResult::nothing());
         }
-        Ok(self.write(commands, reply.outcome, given))
+        Ok(self.write(commands, reply.outcome, given, reply.applied))
     }
 
     /// Ends the execution without asking the code (poison, mismatch): facts accepted so far are recorded, what is open is
@@ -282,7 +282,13 @@ impl Execution {
     }
 
     /// Writes the turn: each new fact, followed by the commands given after it; then the end.
-    fn write(&mut self, commands: Vec<ReplyCommand>, outcome: ReplyOutcome, given: usize) -> TurnResult {
+    fn write(
+        &mut self,
+        commands: Vec<ReplyCommand>,
+        outcome: ReplyOutcome,
+        given: usize,
+        applied: u32,
+    ) -> TurnResult {
         let limit = limits::exceeded(self.len, self.bytes, &commands);
         let (commands, outcome) = match limit {
             Some(error) => (Vec::new(), ReplyOutcome::Failed { error: error.to_payload() }),
@@ -296,6 +302,10 @@ impl Execution {
         let facts = std::mem::replace(&mut self.pending, later);
         self.write_commands(&mut turn, &mut commands, goes_on);
         for fact in facts {
+            if self.facts >= applied {
+                // The code has ended before this fact: no wait of its takes the message, the next execution does.
+                self.books.mailboxes.close_waits();
+            }
             self.write_fact(&mut turn, fact);
             self.write_commands(&mut turn, &mut commands, goes_on);
         }

@@ -74,6 +74,13 @@ impl Mailboxes {
         }
     }
 
+    /// Nobody waits any more: what arrives from here on stays unread.
+    pub(crate) fn close_waits(&mut self) {
+        for seq in self.open.keys().copied().collect::<Vec<_>>() {
+            self.cancel(seq);
+        }
+    }
+
     /// All unread messages, in the order in which they arrived. The mailboxes are empty after it.
     pub(crate) fn take_unread(&mut self) -> Vec<Carried> {
         let mut unread = Vec::new();
