@@ -31,6 +31,8 @@ pub enum ErrorKind {
     Invalid,
     /// A connection URL cannot be used.
     Url,
+    /// A connection URL leads to a provider's direct port where its pooled one must be used.
+    DirectUrl,
     /// The schema does not fit this version.
     Schema,
     /// The object was closed.
@@ -59,6 +61,7 @@ impl ErrorKind {
             Self::Corrupt => "CORRUPT",
             Self::Invalid => "INVALID_ARGUMENT",
             Self::Url => "INVALID_URL",
+            Self::DirectUrl => "DIRECT_DATABASE_URL",
             Self::Schema => "SCHEMA",
             Self::Closed => "CLOSED",
             Self::InstanceExists => "INSTANCE_EXISTS",

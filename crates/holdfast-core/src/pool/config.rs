@@ -33,7 +33,7 @@ pub struct PoolConfig {
     pub max_clients: usize,
     /// Callers that may wait for a session; default 128, the next one is refused at once.
     pub max_waiting: usize,
-    /// How long a caller waits for a session, connecting included; default 5 s.
+    /// How long a caller waits for its turn; default 5 s. Opening a session then has `connect_timeout`.
     pub acquire_timeout: Duration,
     /// Client-side time limit of one call; default 15 s. A server-side limit is unsafe behind a pooler.
     pub query_timeout: Duration,

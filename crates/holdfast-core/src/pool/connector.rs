@@ -1,51 +1,56 @@
-//! Opens sessions: which address, which encryption, which limits.
+//! Opens sessions: which host, which encryption, which time limits.
+//!
+//! Each host has the whole connect limit, so a host that accepts and never answers does not hide the next one. Errors
+//! name hosts and database, never user or password. It keeps no session.
 
-use std::{str::FromStr, time::Duration};
+use std::{collections::hash_map::RandomState, hash::BuildHasher, time::Duration};
 
-use tokio_postgres::NoTls;
+use tokio_postgres::{Config, NoTls, config::SslMode};
 
 use super::{
-    classify::engine_error,
+    classify::{classify, engine_error},
     config::PoolConfig,
+    driving::Driving,
+    endpoint::Endpoints,
+    places::{Host, HostName},
+    security::{Way, Ways},
     session::{Session, SessionPurpose},
+    target::Target,
 };
 use crate::error::{Error, ErrorKind, Result};
 
 /// Opens sessions of one database.
 pub(super) struct Connector {
-    pooled: tokio_postgres::Config,
-    redacted: String,
-    connect_limit: Duration,
+    hot: Route,
+    direct: Route,
     query_limit: Duration,
-    named_statements: bool,
+}
+
+/// One way to the database.
+struct Route {
+    target: Target,
+    ways: Ways,
+    redacted: String,
     application_name: String,
+    connect_limit: Duration,
+    named_statements: bool,
 }
 
 impl Connector {
-    pub(super) fn new(url: &str, config: &PoolConfig) -> Result<Self> {
-        let mut pooled = tokio_postgres::Config::from_str(url)
-            .map_err(|_| Error::new(ErrorKind::Url, "the connection URL cannot be read"))?;
-        pooled.application_name(&config.application_name);
+    pub(super) fn new(endpoints: Endpoints, config: &PoolConfig) -> Result<Self> {
         Ok(Self {
-            redacted: format!("{:?}/{}", pooled.get_hosts(), pooled.get_dbname().unwrap_or_default()),
-            pooled,
-            connect_limit: config.connect_timeout,
+            hot: Route::new(endpoints.hot, !endpoints.hot_pooled, config)?,
+            direct: Route::new(endpoints.direct, !endpoints.direct_pooled, config)?,
             query_limit: config.query_timeout,
-            named_statements: config.pooled != super::config::PoolerMode::Yes,
-            application_name: config.application_name.clone(),
         })
     }
 
-    pub(super) fn identity(&self) -> String {
-        format!("{:?}", self.pooled)
-    }
-
     pub(super) fn redacted_url(&self) -> &str {
-        &self.redacted
+        &self.hot.redacted
     }
 
     pub(super) async fn open_pooled(&self) -> Result<Session> {
-        self.open(&self.pooled, self.named_statements).await
+        self.hot.open(&self.hot.application_name, self.query_limit).await
     }
 
     pub(super) async fn open_direct(&self, purpose: SessionPurpose) -> Result<Session> {
@@ -54,26 +59,145 @@ impl Connector {
             SessionPurpose::Listener => "listener",
             SessionPurpose::Migration => "migration",
         };
-        let mut config = self.pooled.clone();
-        config.application_name(format!("{}-{suffix}", self.application_name));
-        self.open(&config, true).await
+        let name = format!("{}-{suffix}", self.direct.application_name);
+        self.direct.open(&name, self.query_limit).await
+    }
+}
+
+impl Route {
+    fn new(target: Target, named_statements: bool, config: &PoolConfig) -> Result<Self> {
+        let default_name = || config.application_name.clone();
+        Ok(Self {
+            ways: target.security.ways(target.direct_negotiation)?,
+            redacted: target.redacted(),
+            application_name: target.application_name.clone().unwrap_or_else(default_name),
+            connect_limit: target.connect_timeout.unwrap_or(config.connect_timeout),
+            named_statements,
+            target,
+        })
     }
 
-    async fn open(&self, config: &tokio_postgres::Config, named_statements: bool) -> Result<Session> {
-        let doing = format!("connect to {}", self.redacted);
-        let opened = tokio::time::timeout(self.connect_limit, config.connect(NoTls)).await;
-        let (client, connection) = opened
-            .map_err(|_| {
-                let text = format!("{doing}: no answer within {} ms", self.connect_limit.as_millis());
-                Error::new(ErrorKind::Unavailable, text)
-            })?
-            .map_err(|error| engine_error(error, doing))?;
-        let driver = tokio::spawn(async move {
-            // Whoever waits for an answer is told of the end by the client.
-            if let Err(error) = connection.await {
-                tracing::debug!(error = %error, "session ended");
+    /// Tries the hosts in order, or from a random one on; the last error counts.
+    async fn open(&self, application_name: &str, query_limit: Duration) -> Result<Session> {
+        let hosts = &self.target.hosts;
+        let start = if self.target.shuffle { random_below(hosts.len()) } else { 0 };
+        let mut last = Error::new(ErrorKind::Internal, "a target without hosts");
+        for at in 0..hosts.len() {
+            let host = &hosts[(start + at) % hosts.len()];
+            let config = self.driver_config(host, application_name);
+            match tokio::time::timeout(self.connect_limit, self.open_host(&config, query_limit)).await {
+                Ok(Ok(session)) => return Ok(session),
+                Ok(Err(error)) => last = self.describe(error),
+                Err(_) => {
+                    let limit = self.connect_limit.as_millis();
+                    let text = format!("connect to {}: no answer within {limit} ms", self.redacted);
+                    last = Error::new(ErrorKind::Unavailable, text);
+                }
             }
-        });
-        Ok(Session::new(client, driver, named_statements, self.query_limit))
+        }
+        Err(last)
     }
+
+    async fn open_host(
+        &self,
+        config: &Config,
+        query_limit: Duration,
+    ) -> Result<Session, tokio_postgres::Error> {
+        // Encryption has no meaning on a socket of this machine.
+        let local = !matches!(config.get_hosts(), [tokio_postgres::config::Host::Tcp(_)]);
+        let first = if local { &Way::Plain } else { &self.ways.first };
+        let error = match self.open_way(config, first, query_limit).await {
+            Ok(session) => return Ok(session),
+            Err(error) => error,
+        };
+        match &self.ways.second {
+            Some(second) if !local && asks_for_the_other_way(&error) => {
+                self.open_way(config, second, query_limit).await
+            }
+            _ => Err(error),
+        }
+    }
+
+    async fn open_way(
+        &self,
+        config: &Config,
+        way: &Way,
+        limit: Duration,
+    ) -> Result<Session, tokio_postgres::Error> {
+        let mut config = config.clone();
+        match way {
+            Way::Plain => {
+                config.ssl_mode(SslMode::Disable);
+                let (client, connection) = config.connect(NoTls).await?;
+                Ok(Session::new(client, Driving::start(connection, NoTls), self.named_statements, limit))
+            }
+            Way::Encrypted(tls) | Way::Either(tls) => {
+                let encrypted = matches!(way, Way::Encrypted(_));
+                config.ssl_mode(if encrypted { SslMode::Require } else { SslMode::Prefer });
+                let (client, connection) = config.connect(tls.clone()).await?;
+                let driving = Driving::start(connection, tls.clone());
+                Ok(Session::new(client, driving, self.named_statements, limit))
+            }
+        }
+    }
+
+    fn driver_config(&self, host: &Host, application_name: &str) -> Config {
+        let target = &self.target;
+        let mut config = Config::new();
+        match &host.name {
+            HostName::Tcp(name) => config.host(name),
+            HostName::Unix(folder) => config.host_path(folder),
+        };
+        if let Some(address) = host.address {
+            config.hostaddr(address);
+        }
+        config.port(host.port).application_name(application_name).connect_timeout(self.connect_limit);
+        if let Some(user) = &target.user {
+            config.user(user);
+        }
+        if let Some(password) = &target.password {
+            config.password(&password.0);
+        }
+        if let Some(database) = &target.database {
+            config.dbname(database);
+        }
+        if let Some(options) = &target.options {
+            config.options(options);
+        }
+        config
+            .target_session_attrs(target.driver_attrs())
+            .channel_binding(target.driver_binding())
+            .ssl_negotiation(target.driver_negotiation())
+            .keepalives(target.socket.keepalives)
+            .keepalives_idle(target.socket.idle)
+            .keepalives_interval(target.socket.interval)
+            .keepalives_retries(target.socket.retries)
+            .tcp_user_timeout(target.socket.user_timeout);
+        config
+    }
+
+    /// A refusal that is not about load or network means that the URL cannot be used: a wrong password, no such
+    /// database, a certificate that is not trusted.
+    fn describe(&self, error: tokio_postgres::Error) -> Error {
+        let text = format!("connect to {}", self.redacted);
+        match classify(&error).kind {
+            ErrorKind::Query => Error::new(ErrorKind::Url, text).caused_by(error),
+            _ => engine_error(error, text),
+        }
+    }
+}
+
+/// Whether libpq's `prefer` and `allow` would try the other way: encryption failed, or the server's rules refuse this
+/// one. A wrong password stays wrong.
+fn asks_for_the_other_way(error: &tokio_postgres::Error) -> bool {
+    match error.as_db_error() {
+        Some(answer) => answer.code().code() == "28000",
+        None => std::error::Error::source(error).is_some_and(|cause| cause.is::<native_tls::Error>()),
+    }
+}
+
+/// A number below `bound`, from the seed that the standard library draws for hash maps.
+fn random_below(bound: usize) -> usize {
+    let drawn = RandomState::new().hash_one(0_u8);
+    usize::try_from(drawn % bound.max(1) as u64).unwrap_or(0)
 }

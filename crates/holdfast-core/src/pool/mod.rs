@@ -7,24 +7,32 @@
 mod classify;
 mod config;
 mod connector;
+mod driving;
+mod endpoint;
 mod flight;
 mod gate;
 mod lease;
+mod places;
+mod prepared;
+mod registry;
+mod security;
 mod session;
 mod shared;
 mod statement;
 mod stats;
+mod target;
+mod url;
 
 pub use self::{
     config::{MAX_CLIENTS_CAP, PoolConfig, PoolerMode},
     gate::CallerClass,
     lease::Lease,
+    registry::Pool,
     session::{Limited, Session, SessionPurpose},
-    shared::Pool,
     statement::Statement,
     stats::PoolStats,
 };
 pub use tokio_postgres::{
-    Row,
+    Notification, Row,
     types::{ToSql, Type},
 };

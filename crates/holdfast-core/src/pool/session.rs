@@ -5,32 +5,29 @@
 //! together in order travel together in that order. It never retries.
 
 use std::{
-    collections::HashMap,
     fmt,
     future::Future,
     ops::Deref,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use tokio::task::JoinHandle;
+use tokio::sync::mpsc;
 use tokio_postgres::{
-    Client, Row,
+    Client, Notification, Row,
     types::{ToSql, Type},
 };
 
 use super::{
     classify::{classify, engine_error},
+    driving::Driving,
+    prepared::Prepared,
     statement::Statement,
 };
 use crate::error::{Error, ErrorKind, Result};
-
-/// Named statements a session keeps; beyond it all are forgotten and prepared anew. The engine has far fewer, so the
-/// bound is met only when one process serves many schemas.
-const MAX_PREPARED: usize = 256;
 
 /// What a session outside the pool is for; it shows in the application name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,17 +56,14 @@ pub struct Limited<'a> {
 
 pub(super) struct Inner {
     pub(super) client: Client,
-    driver: JoinHandle<()>,
-    prepared: Mutex<HashMap<&'static str, Vec<Prepared>>>,
+    driving: Driving,
+    prepared: Prepared,
     named_statements: bool,
     broken: AtomicBool,
+    /// A call was given up before its answer: its query may still run.
+    interrupted: AtomicBool,
     in_flight: AtomicUsize,
     free_form: AtomicBool,
-}
-
-struct Prepared {
-    text: String,
-    handle: tokio_postgres::Statement,
 }
 
 /// A call in progress: dropped before its end, it breaks the session.
@@ -92,6 +86,7 @@ impl<'a> Flight<'a> {
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
         if !self.ended {
+            self.inner.interrupted.store(true, Ordering::Release);
             self.inner.break_off();
         }
         self.inner.in_flight.fetch_sub(1, Ordering::AcqRel);
@@ -104,27 +99,15 @@ impl Inner {
     }
 
     pub(super) fn check_usable(&self, doing: &str) -> Result<()> {
-        if self.broken.load(Ordering::Acquire) || self.client.is_closed() {
-            return Err(Error::new(ErrorKind::Unavailable, format!("{doing}: the session is lost")));
+        if !self.is_lost() {
+            return Ok(());
         }
-        Ok(())
+        let reason = self.driving.end_reason().unwrap_or("an earlier call was given up or failed");
+        Err(Error::new(ErrorKind::Unavailable, format!("{doing}: the session is lost: {reason}")))
     }
 
-    fn find_prepared(&self, statement: &Statement) -> Option<tokio_postgres::Statement> {
-        let cache = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = cache.get(statement.name)?;
-        known.iter().find(|known| known.text == statement.text).map(|known| known.handle.clone())
-    }
-
-    fn remember(&self, statement: &Statement, handle: &tokio_postgres::Statement) {
-        let mut cache = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
-        if cache.values().map(Vec::len).sum::<usize>() >= MAX_PREPARED {
-            cache.clear();
-        }
-        let known = cache.entry(statement.name).or_default();
-        if !known.iter().any(|known| known.text == statement.text) {
-            known.push(Prepared { text: statement.text.clone(), handle: handle.clone() });
-        }
+    fn is_lost(&self) -> bool {
+        self.broken.load(Ordering::Acquire) || self.client.is_closed()
     }
 
     pub(super) async fn prepared(
@@ -134,11 +117,11 @@ impl Inner {
         if !self.named_statements {
             return Ok(None);
         }
-        if let Some(handle) = self.find_prepared(statement) {
+        if let Some(handle) = self.prepared.find(statement) {
             return Ok(Some(handle));
         }
         let handle = self.client.prepare_typed(&statement.text, statement.types).await?;
-        self.remember(statement, &handle);
+        self.prepared.remember(statement, &handle);
         Ok(Some(handle))
     }
 
@@ -183,10 +166,14 @@ impl Inner {
         }
     }
 
+    /// The engine's error for one of this session; marks the session when it is lost with it.
     pub(super) fn judge(&self, error: tokio_postgres::Error, doing: &str) -> Error {
         if classify(&error).session_lost {
             self.break_off();
         }
+        let known = if error.as_db_error().is_some() { None } else { self.driving.end_reason() };
+        let doing = known
+            .map_or_else(|| doing.to_owned(), |reason| format!("{doing}: the session is lost: {reason}"));
         engine_error(error, doing)
     }
 }
@@ -195,7 +182,8 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // A whole session says goodbye by itself once its client is gone; a broken one might wait for ever.
         if self.broken.load(Ordering::Acquire) {
-            self.driver.abort();
+            let running = self.interrupted.load(Ordering::Acquire).then(|| self.client.cancel_token());
+            self.driving.abandon(running);
         }
     }
 }
@@ -221,19 +209,15 @@ pub(super) fn check_params(statement: &Statement, params: &[&(dyn ToSql + Sync)]
 }
 
 impl Session {
-    /// `driver` moves the bytes of `client`; `named_statements` is false behind a transaction pooler.
-    pub(super) fn new(
-        client: Client,
-        driver: JoinHandle<()>,
-        named_statements: bool,
-        limit: Duration,
-    ) -> Self {
+    /// `driving` moves the bytes of `client`; `named_statements` is false behind a transaction pooler.
+    pub(super) fn new(client: Client, driving: Driving, named_statements: bool, limit: Duration) -> Self {
         let inner = Inner {
             client,
-            driver,
-            prepared: Mutex::default(),
+            driving,
+            prepared: Prepared::default(),
             named_statements,
             broken: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
             in_flight: AtomicUsize::new(0),
             free_form: AtomicBool::new(false),
         };
@@ -299,12 +283,21 @@ impl Session {
 
     /// Whether the session must not be used any more.
     pub fn is_broken(&self) -> bool {
-        self.inner.broken.load(Ordering::Acquire) || self.inner.client.is_closed()
+        self.inner.is_lost()
     }
 
-    /// Says goodbye to the server; returns at once.
-    pub(super) async fn close(self) {
+    /// What the server notifies after LISTEN, for the first caller; it ends with the session. A reader that falls far
+    /// behind misses some.
+    pub fn take_notifications(&self) -> Option<mpsc::Receiver<Notification>> {
+        self.inner.driving.take_notifications()
+    }
+
+    /// Says goodbye to the server and waits for the connection's end, for a few seconds at most. Dropping the future
+    /// leaves the goodbye to itself.
+    pub async fn close(self) {
+        let farewell = self.inner.driving.farewell();
         drop(self);
+        farewell.await;
     }
 
     /// Whether another caller may have it: whole, at rest, and without settings of its own.

@@ -1,41 +1,32 @@
-//! The pool itself: admission in front, idle sessions behind, one shared pool for one URL and options.
+//! What all shares of a pool have in common: admission in front, idle sessions behind.
 //!
 //! Invariant: a caller holds a place of the gate before it takes or opens a session, and opens one only when none is
 //! idle, so sessions open never exceed places. The lock is never held across an await.
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
-use once_cell::sync::Lazy;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, task::JoinHandle};
 
 use super::{
     config::PoolConfig,
     connector::Connector,
     gate::{CallerClass, Entry, Gate, Ticket},
     lease::{Lease, Place},
-    session::{Session, SessionPurpose},
+    session::Session,
     stats::PoolStats,
 };
 use crate::error::{Error, ErrorKind, Result};
 
-/// One user's share of a pool. Asking again for the same URL and options gives another share of the same pool; the
-/// last share closed or dropped closes it.
-pub struct Pool {
-    shared: Arc<Shared>,
-    closed: AtomicBool,
-}
-
 /// What all shares have in common.
 pub(super) struct Shared {
-    key: PoolKey,
+    config: PoolConfig,
     connector: Connector,
     state: Mutex<State>,
     acquires: AtomicU64,
@@ -48,6 +39,8 @@ struct State {
     waiting: HashMap<Ticket, oneshot::Sender<()>>,
     idle: Vec<Idle>,
     closed: bool,
+    /// Closes sessions that were idle too long.
+    sweeper: Option<JoinHandle<()>>,
 }
 
 struct Idle {
@@ -55,135 +48,49 @@ struct Idle {
     since: Instant,
 }
 
-type PoolKey = (String, PoolConfig);
-
-/// A pool of the process and the number of its shares.
-struct Registered {
-    shared: Arc<Shared>,
-    shares: usize,
-}
-
-static POOLS: Lazy<Mutex<HashMap<PoolKey, Registered>>> = Lazy::new(Mutex::default);
-
-fn pools() -> MutexGuard<'static, HashMap<PoolKey, Registered>> {
-    POOLS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Pool {
-    /// A share of the process's pool for this URL and these options; proves that a session can be had. Dropping the
-    /// future gives the share up.
-    pub async fn connect(url: &str, config: PoolConfig) -> Result<Arc<Self>> {
-        config.validate()?;
-        let connector = Connector::new(url, &config)?;
-        let key = (connector.identity(), config);
-        let shared = {
-            let mut pools = pools();
-            let entry = pools
-                .entry(key.clone())
-                .or_insert_with(|| Registered { shared: Arc::new(Shared::new(key, connector)), shares: 0 });
-            entry.shares += 1;
-            Arc::clone(&entry.shared)
-        };
-        let pool = Arc::new(Self { shared, closed: AtomicBool::new(false) });
-        drop(pool.acquire(CallerClass::Ordinary).await?);
-        Ok(pool)
-    }
-
-    /// Waits for a session, for `acquire_timeout` at most. Dropping the future leaves the queue.
-    pub async fn acquire(self: &Arc<Self>, class: CallerClass) -> Result<Lease> {
-        if self.closed.load(Ordering::Acquire) {
-            return Err(closed());
-        }
-        self.shared.acquire(class).await
-    }
-
-    /// Opens a session outside the pool, on the direct URL. The caller owns it and counts it.
-    pub async fn open_session(&self, purpose: SessionPurpose) -> Result<Session> {
-        if self.closed.load(Ordering::Acquire) {
-            return Err(closed());
-        }
-        self.shared.connector.open_direct(purpose).await
-    }
-
-    /// The pool's numbers at this moment.
-    pub fn stats(&self) -> PoolStats {
-        self.shared.stats()
-    }
-
-    /// Gives up this share; the last one closes the idle sessions and refuses who waits. Sessions on loan are closed
-    /// when they come back. Idempotent.
-    pub async fn close(&self) {
-        for session in self.give_up() {
-            session.close().await;
-        }
-    }
-
-    /// The URL without credentials.
-    pub fn redacted_url(&self) -> &str {
-        self.shared.connector.redacted_url()
-    }
-
-    /// The sessions to close, when this was the last share.
-    fn give_up(&self) -> Vec<Session> {
-        if self.closed.swap(true, Ordering::AcqRel) {
-            return Vec::new();
-        }
-        let mut pools = pools();
-        let Some(entry) = pools.get_mut(&self.shared.key) else { return Vec::new() };
-        entry.shares -= 1;
-        if entry.shares > 0 {
-            return Vec::new();
-        }
-        pools.remove(&self.shared.key);
-        drop(pools);
-        self.shared.shut()
-    }
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        drop(self.give_up());
-    }
-}
-
-impl fmt::Debug for Pool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool").field("stats", &self.stats()).finish()
-    }
-}
-
-fn closed() -> Error {
+pub(super) fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the pool is closed")
 }
 
 impl Shared {
-    fn new(key: PoolKey, connector: Connector) -> Self {
+    /// A new pool; idle sessions are swept on the current runtime.
+    pub(super) fn start(connector: Connector, config: PoolConfig) -> Arc<Self> {
         let state = State {
-            gate: Gate::new(key.1.max_clients, key.1.max_waiting),
+            gate: Gate::new(config.max_clients, config.max_waiting),
             waiting: HashMap::new(),
             idle: Vec::new(),
             closed: false,
+            sweeper: None,
         };
-        Self {
-            key,
+        // A session lives between one and one and a half times the idle limit.
+        let interval = (config.idle_timeout / 2).max(Duration::from_millis(10));
+        let shared = Arc::new(Self {
+            config,
             connector,
             state: Mutex::new(state),
             acquires: AtomicU64::new(0),
             saturation_rejections: AtomicU64::new(0),
             connection_errors: AtomicU64::new(0),
-        }
+        });
+        shared.state().sweeper = Some(tokio::spawn(sweep(Arc::downgrade(&shared), interval)));
+        shared
     }
 
-    fn config(&self) -> &PoolConfig {
-        &self.key.1
+    pub(super) fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
+    /// Whether a session was ever had.
+    pub(super) fn is_proved(&self) -> bool {
+        self.acquires.load(Ordering::Relaxed) > 0
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn acquire(self: &Arc<Self>, class: CallerClass) -> Result<Lease> {
-        let limit = self.config().acquire_timeout;
+    pub(super) async fn acquire(self: &Arc<Self>, class: CallerClass) -> Result<Lease> {
+        let limit = self.config.acquire_timeout;
         let place = match tokio::time::timeout(limit, self.admit(class)).await {
             Ok(place) => place?,
             Err(_) => return Err(self.waited_too_long()),
@@ -234,26 +141,34 @@ impl Shared {
             let state = self.state();
             (state.gate.waiting(), state.gate.retry_hint())
         };
-        let limit = self.config().acquire_timeout.as_millis();
+        let limit = self.config.acquire_timeout.as_millis();
         let text = format!("no session of the pool within {limit} ms, {waiting} other callers wait");
         Error::new(ErrorKind::Saturated, text).retry_after(hint)
     }
 
     fn take_idle(&self, now: Instant) -> Option<Session> {
-        let limit = self.config().idle_timeout;
-        let mut state = self.state();
         let mut dead = Vec::new();
+        let mut state = self.state();
         let found = loop {
-            let Some(idle) = state.idle.pop() else { break None };
-            if idle.session.is_broken() || now.saturating_duration_since(idle.since) >= limit {
-                dead.push(idle);
-            } else {
-                break Some(idle.session);
+            match state.idle.pop() {
+                Some(idle) if idle.is_over(now, self.config.idle_timeout) => dead.push(idle),
+                Some(idle) => break Some(idle.session),
+                None => break None,
             }
         };
+        // Sessions close outside the lock.
         drop(state);
         drop(dead);
         found
+    }
+
+    fn close_idle(&self, now: Instant) {
+        let mut state = self.state();
+        let (dead, kept) =
+            state.idle.drain(..).partition(|idle: &Idle| idle.is_over(now, self.config.idle_timeout));
+        state.idle = kept;
+        drop(state);
+        let _: Vec<Idle> = dead;
     }
 
     /// A session comes back from a caller.
@@ -287,18 +202,21 @@ impl Shared {
         }
     }
 
-    fn shut(&self) -> Vec<Session> {
+    pub(super) fn shut(&self) -> Vec<Session> {
         let mut state = self.state();
         state.closed = true;
+        if let Some(sweeper) = state.sweeper.take() {
+            sweeper.abort();
+        }
         state.waiting.clear();
         state.idle.drain(..).map(|idle| idle.session).collect()
     }
 
-    fn stats(&self) -> PoolStats {
+    pub(super) fn stats(&self) -> PoolStats {
         let state = self.state();
         PoolStats {
             url: self.connector.redacted_url().to_owned(),
-            max: self.config().max_clients,
+            max: self.config.max_clients,
             total: state.gate.admitted() + state.idle.len(),
             idle: state.idle.len(),
             waiting: state.gate.waiting(),
@@ -320,5 +238,19 @@ impl Drop for Waiter<'_> {
         if let Some(ticket) = self.ticket {
             self.pool.withdraw(ticket);
         }
+    }
+}
+
+impl Idle {
+    fn is_over(&self, now: Instant, limit: Duration) -> bool {
+        self.session.is_broken() || now.saturating_duration_since(self.since) >= limit
+    }
+}
+
+async fn sweep(pool: Weak<Shared>, interval: Duration) {
+    loop {
+        tokio::time::sleep(interval).await;
+        let Some(pool) = pool.upgrade() else { return };
+        pool.close_idle(Instant::now());
     }
 }

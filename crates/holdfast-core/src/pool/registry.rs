@@ -1,0 +1,159 @@
+//! One pool for one URL and options in the process, shared by all who ask for it.
+//!
+//! Invariants: equal requests get shares of the same pool; each share counts once, however often it is closed; the
+//! last share closed or dropped closes the pool. The lock is never held across an await.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use once_cell::sync::Lazy;
+
+use super::{
+    config::{PoolConfig, PoolerMode},
+    connector::Connector,
+    endpoint::Endpoints,
+    gate::CallerClass,
+    lease::Lease,
+    session::{Session, SessionPurpose},
+    shared::{Shared, closed},
+    stats::PoolStats,
+};
+use crate::error::Result;
+
+/// One user's share of a pool. Asking again for the same URL and options gives another share of the same pool; the
+/// last share closed or dropped closes it.
+pub struct Pool {
+    key: PoolKey,
+    shared: Arc<Shared>,
+    closed: AtomicBool,
+}
+
+/// What makes two requests ask for the same pool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct PoolKey {
+    endpoints: Endpoints,
+    config: PoolConfig,
+}
+
+/// A pool of the process and the number of its shares.
+struct Registered {
+    shared: Arc<Shared>,
+    shares: usize,
+}
+
+static POOLS: Lazy<Mutex<HashMap<PoolKey, Registered>>> = Lazy::new(Mutex::default);
+
+fn pools() -> MutexGuard<'static, HashMap<PoolKey, Registered>> {
+    POOLS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    /// A share of the process's pool for this URL and these options; proves that a session can be had. Dropping the
+    /// future gives the share up.
+    pub async fn connect(url: &str, config: PoolConfig) -> Result<Arc<Self>> {
+        config.validate()?;
+        let endpoints = Endpoints::new(url, config.direct_url.as_deref(), config.pooled)?;
+        // Where sessions go is told by the end points alone; however that was said makes no other pool.
+        let key = PoolKey {
+            endpoints,
+            config: PoolConfig { direct_url: None, pooled: PoolerMode::Auto, ..config },
+        };
+        // Outside the lock, because it reads certificates; a second maker's work is dropped.
+        let connector = Connector::new(key.endpoints.clone(), &key.config)?;
+        let shared = {
+            let mut pools = pools();
+            let entry = pools.entry(key.clone()).or_insert_with(|| Registered {
+                shared: Shared::start(connector, key.config.clone()),
+                shares: 0,
+            });
+            entry.shares += 1;
+            Arc::clone(&entry.shared)
+        };
+        let pool = Arc::new(Self { key, shared, closed: AtomicBool::new(false) });
+        if !pool.shared.is_proved() {
+            drop(pool.acquire(CallerClass::Ordinary).await?);
+        }
+        Ok(pool)
+    }
+
+    /// Waits for a session, for `acquire_timeout` at most. Dropping the future leaves the queue.
+    pub async fn acquire(self: &Arc<Self>, class: CallerClass) -> Result<Lease> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(closed());
+        }
+        self.shared.acquire(class).await
+    }
+
+    /// Opens a session outside the pool, on the direct URL. The caller owns it and counts it.
+    pub async fn open_session(&self, purpose: SessionPurpose) -> Result<Session> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(closed());
+        }
+        self.shared.connector().open_direct(purpose).await
+    }
+
+    /// The pool's numbers at this moment.
+    pub fn stats(&self) -> PoolStats {
+        self.shared.stats()
+    }
+
+    /// Gives up this share; the last one closes the idle sessions and refuses who waits. Sessions on loan are closed
+    /// when they come back. Idempotent.
+    pub async fn close(&self) {
+        say_goodbye(self.give_up()).await;
+    }
+
+    /// The URL without credentials.
+    pub fn redacted_url(&self) -> &str {
+        self.shared.connector().redacted_url()
+    }
+
+    /// Closes every pool of the process, whoever has shares of it.
+    pub async fn close_all() {
+        let all: Vec<Arc<Shared>> = pools().drain().map(|(_, entry)| entry.shared).collect();
+        for shared in all {
+            say_goodbye(shared.shut()).await;
+        }
+    }
+
+    /// The sessions to close, when this was the last share.
+    fn give_up(&self) -> Vec<Session> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Vec::new();
+        }
+        let mut pools = pools();
+        let Some(entry) = pools.get_mut(&self.key).filter(|entry| Arc::ptr_eq(&entry.shared, &self.shared))
+        else {
+            return Vec::new();
+        };
+        entry.shares -= 1;
+        if entry.shares > 0 {
+            return Vec::new();
+        }
+        pools.remove(&self.key);
+        drop(pools);
+        self.shared.shut()
+    }
+}
+
+async fn say_goodbye(sessions: Vec<Session>) {
+    futures_util::future::join_all(sessions.into_iter().map(Session::close)).await;
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        drop(self.give_up());
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("stats", &self.stats()).finish()
+    }
+}
