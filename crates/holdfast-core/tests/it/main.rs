@@ -1,6 +1,13 @@
 //! The integration tests of the engine against a real PostgreSQL, in one binary.
 
+mod lease_claim;
+mod lease_recovery;
+mod lease_settle;
 mod pool;
 mod store_commit;
+mod store_crossing;
 mod store_harness;
+mod store_messages;
+mod store_migrate;
+mod store_plans;
 mod support;

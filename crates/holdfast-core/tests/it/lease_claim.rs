@@ -1,0 +1,284 @@
+//! Claims: what they take, stamp and count (L1, L2, L3, L5, L10, D5).
+
+use holdfast_core::store::{
+    NodeKey, activity,
+    commit::{CommitOutcome, NewActivity},
+    turn,
+};
+
+use crate::store_harness::*;
+
+#[tokio::test]
+async fn a_lease_is_stamped_after_the_row_lock() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.start("held").await;
+    store.start("free").await;
+    let other = store.another().await;
+    other.run("begin; select from @turn_queue where instance = 'held' for update").await;
+
+    let claimed = store.claim(&request(&node)).await;
+    assert_eq!(
+        claimed.iter().map(|turn| turn.instance.as_str()).collect::<Vec<_>>(),
+        ["free"],
+        "no wait, no lease"
+    );
+
+    other.run("create table @mark as select clock_timestamp() as at; commit").await;
+    let claimed = store.claim_one(&node).await;
+    assert_eq!(claimed.instance, "held");
+    assert!(
+        store
+            .holds(
+                "(select q.leased_at > mark.at and q.due_at - mark.at >= interval '60 seconds'
+                  from @turn_queue q, @mark mark where q.instance = 'held')"
+            )
+            .await
+    );
+}
+
+#[tokio::test]
+async fn every_row_of_a_claim_gets_a_stamp_and_a_fence_of_its_own() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    let starts: Vec<_> = (0..50).map(|number| start(&format!("i{number}"))).collect();
+    store.commit(&starts).await;
+    let claimed = store.claim(&request(&node)).await;
+    assert_eq!(claimed.len(), 50);
+    let fences: std::collections::BTreeSet<_> = fences_of(&claimed).into_iter().collect();
+    assert_eq!(fences.len(), 50);
+    assert_eq!(store.number("select count(distinct leased_at) from @turn_queue").await, 50);
+}
+
+#[tokio::test]
+async fn a_claim_carries_what_a_first_turn_needs() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.start("order").await;
+    let claimed = store.claim_one(&node).await;
+    assert_eq!(
+        (claimed.name.as_str(), claimed.execution, claimed.history_len, claimed.deliveries),
+        (NAME, 1, 0, 1)
+    );
+    let started = claimed.start.as_ref().expect("no history yet");
+    assert_eq!(started.input, r#"{"n":1.0}"#);
+    assert!(claimed.parent.is_none() && claimed.version.is_none() && !claimed.poisoned);
+    let now = store.number("select floor(extract(epoch from clock_timestamp()) * 1000)").await;
+    assert!((0..60_000).contains(&(now - claimed.now_ms)));
+}
+
+#[tokio::test]
+async fn a_claim_without_a_node_row_gets_nothing() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.with_activities(&node, "order", 1).await;
+    store.start("other").await;
+    let nobody = NodeKey { id: "a".to_owned(), epoch: node.epoch + 1_000 };
+    assert!(store.claim(&request(&nobody)).await.is_empty());
+    assert!(store.claim_activities(&request(&nobody)).await.is_empty());
+    assert_eq!(store.claim(&request(&node)).await.len(), 1);
+    assert_eq!(store.claim_activities(&request(&node)).await.len(), 1);
+}
+
+#[tokio::test]
+async fn own_rows_are_not_claimed_again() {
+    let store = Store::new().await;
+    let (node, other) = (store.node("a").await, store.node("b").await);
+    store.with_activities(&node, "order", 1).await;
+    store.start("second").await;
+    let first = store.claim_one(&node).await;
+    let task = store.claim_activity(&node).await;
+    store.run("update @turn_queue set due_at = now() where owner is not null; update @activity_queue set due_at = now()").await;
+    assert!(store.claim(&request(&node)).await.is_empty());
+    assert!(store.claim_activities(&request(&node)).await.is_empty());
+
+    let taken = store.claim(&request(&other)).await;
+    assert_eq!(taken.len(), 1);
+    assert!(taken[0].fence > first.fence && taken[0].deliveries == 2);
+    assert!(store.claim_activity(&other).await.fence > task.fence);
+}
+
+#[tokio::test]
+async fn after_a_failed_heartbeat_only_rows_without_an_owner_are_claimed() {
+    let store = Store::new().await;
+    let (node, other) = (store.node("a").await, store.node("b").await);
+    store.start("lapsed").await;
+    store.claim_one(&node).await;
+    store.run("update @turn_queue set due_at = now() - interval '1 s'").await;
+    store.start("fresh").await;
+    let mut careful = request(&other);
+    careful.unowned_only = true;
+    let claimed = store.claim(&careful).await;
+    assert_eq!(claimed.iter().map(|turn| turn.instance.as_str()).collect::<Vec<_>>(), ["fresh"]);
+    assert_eq!(store.claim_one(&other).await.instance, "lapsed");
+}
+
+#[tokio::test]
+async fn the_lease_grows_with_deliveries_up_to_the_cap() {
+    let store = Store::new().await;
+    let (node, other) = (store.node("a").await, store.node("b").await);
+    store.start("order").await;
+    let lease = "select round(extract(epoch from due_at - leased_at) * 1000) from @turn_queue";
+    let mut claimer = (&node, &other);
+    for (deliveries, expected) in [(0, 60_000), (1, 61_000), (2, 62_000), (3, 64_000), (10_000, 120_000)] {
+        store.run(&format!("update @turn_queue set deliveries = {deliveries}, due_at = now()")).await;
+        let mut ask = request(claimer.0);
+        ask.isolated = deliveries >= 2;
+        ask.max_attempts = 20_000;
+        assert_eq!(store.claim(&ask).await.len(), 1, "delivery {}", deliveries + 1);
+        assert_eq!(store.number(lease).await, expected, "delivery {}", deliveries + 1);
+        claimer = (claimer.1, claimer.0);
+    }
+}
+
+#[tokio::test]
+async fn times_beyond_the_calendar_are_cut() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.start("order").await;
+    let mut ask = request(&node);
+    (ask.lock_timeout_ms, ask.backoff_base_ms, ask.backoff_max_ms) = (i64::MAX, i64::MAX, i64::MAX);
+    let claimed = store.claim(&ask).await;
+    assert_eq!(claimed.len(), 1);
+    let released =
+        turn::release(&store.session, &store.statements, &node, &fences_of(&claimed), i64::MAX).await;
+    assert_eq!(released.expect("a release"), 1);
+}
+
+#[tokio::test]
+async fn poison_is_returned_apart_and_ends_without_a_live_lease() {
+    let store = Store::new().await;
+    let (node, other) = (store.node("a").await, store.node("b").await);
+    store.start("bad").await;
+    store.run("update @turn_queue set deliveries = 3").await;
+    let mut ask = request(&node);
+    (ask.isolated, ask.max_attempts, ask.lock_timeout_ms) = (true, 3, 1);
+    let claimed = store.claim(&ask).await;
+    assert!(claimed[0].poisoned && claimed[0].deliveries == 4);
+
+    store.run("update @turn_queue set due_at = now() - interval '1 hour'").await;
+    let turn = turn_of(&claimed[0], &node).completed();
+    assert_eq!(store.commit_one(turn.item()).await, done(false));
+    assert!(store.claim(&request(&other)).await.is_empty());
+    assert_eq!(store.number("select count(*) from @turn_queue").await, 0);
+}
+
+#[tokio::test]
+async fn a_poisoned_activity_is_returned_apart() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.with_activities(&node, "order", 1).await;
+    store.run("update @activity_queue set deliveries = 1").await;
+    let mut ask = request(&node);
+    ask.max_attempts = 1;
+    let claimed = store.claim_activities(&ask).await;
+    assert!(claimed[0].poisoned && claimed[0].deliveries == 2);
+}
+
+#[tokio::test]
+async fn suspects_are_claimed_alone() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    let all: Vec<_> = ["died", "often", "twice", "well"].map(start).into();
+    store.commit(&all).await;
+    store.run("update @turn_queue set isolated = true where instance = 'died'").await;
+    store.run("update @turn_queue set deliveries = 2 where instance = 'often'").await;
+    store.run("update @turn_queue set deliveries = 1 where instance = 'twice'").await;
+
+    let mut claimed: Vec<_> =
+        store.claim(&request(&node)).await.into_iter().map(|turn| turn.instance).collect();
+    claimed.sort();
+    assert_eq!(claimed, ["twice", "well"]);
+    let mut ask = request(&node);
+    ask.isolated = true;
+    assert_eq!(store.claim(&ask).await.len(), 1, "one at a time");
+    assert_eq!(store.claim(&ask).await.len(), 1);
+    assert!(store.claim(&ask).await.is_empty());
+
+    store.with_activities(&node, "tasks", 2).await;
+    store.run("update @activity_queue set isolated = true").await;
+    assert!(store.claim_activities(&request(&node)).await.is_empty());
+    assert_eq!(store.claim_activities(&ask).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_node_claims_only_what_it_can_run() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.start("order").await;
+    let mut exact = start_of("exact");
+    exact.version = Some("2.0.0".to_owned());
+    store.commit_one(holdfast_core::store::commit::CommitItem::Start(exact)).await;
+
+    let claim = async |names: &[&str], handlers: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let handlers: Vec<String> = handlers.iter().map(|name| (*name).to_owned()).collect();
+        let claimed =
+            turn::claim(&store.session, &store.statements, &request(&node), &names, &handlers).await;
+        claimed.expect("a claim").into_iter().map(|turn| turn.instance).collect::<Vec<_>>()
+    };
+    assert!(claim(&["other"], &["other@1.0.0", "checkout@1.0.0"]).await.is_empty());
+    assert_eq!(claim(&[], &["checkout@2.0.0"]).await, ["exact"]);
+    assert_eq!(claim(&["checkout"], &[]).await, ["order"]);
+}
+
+#[tokio::test]
+async fn a_tagged_or_unknown_activity_is_left_alone() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.start("order").await;
+    let claimed = store.claim_one(&node).await;
+    let mut turn = scheduling(&claimed, &node, 2);
+    turn.activities[0].tag = Some("gpu".to_owned());
+    turn.activities[1].name = "unknown".to_owned();
+    store.commit_one(turn.item()).await;
+    assert!(store.claim_activities(&request(&node)).await.is_empty());
+    let unknown = ["unknown".to_owned()];
+    let claimed = activity::claim(&store.session, &store.statements, &request(&node), &unknown).await;
+    assert_eq!(claimed.expect("a claim").len(), 1);
+    assert!(
+        store.holds("(select bool_and(deliveries = (name = 'unknown')::int) from @activity_queue)").await
+    );
+}
+
+#[tokio::test]
+async fn a_claimed_activity_carries_what_it_was_scheduled_with() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.start("order").await;
+    let claimed = store.claim_one(&node).await;
+    let mut turn = scheduling(&claimed, &node, 1);
+    turn.activities[0] = NewActivity {
+        retry: Some(r#"{"maxAttempts":2}"#.to_owned()),
+        session: Some("s1".to_owned()),
+        ..turn.activities[0].clone()
+    };
+    store.commit_one(turn.item()).await;
+    let task = store.claim_activity(&node).await;
+    assert_eq!((task.key.instance.as_str(), task.key.execution, task.key.event), ("order", 1, 2));
+    assert_eq!(
+        (task.name.as_str(), task.input.as_str(), task.attempt, task.deliveries),
+        (ACTIVITY, "1.0", 1, 1)
+    );
+    assert_eq!((task.retry.as_deref(), task.session.as_deref()), (Some(r#"{"maxAttempts":2}"#), Some("s1")));
+    assert_eq!((task.timeout_ms, task.tag.as_deref()), (Some(1_000), None));
+    assert_eq!(task.orchestration_version.as_deref(), Some(VERSION));
+    assert!(task.scheduled_at_ms <= task.now_ms);
+}
+
+#[tokio::test]
+async fn fences_are_never_used_again_after_delete_and_recreate() {
+    let store = Store::new().await;
+    let (node, other) = (store.node("a").await, store.node("b").await);
+    store.start("order").await;
+    let first = store.claim_one(&node).await;
+    store.run("delete from @turn_queue; delete from @instance").await;
+    store.start("order").await;
+    let late = turn_of(&first, &node).completed();
+    assert_eq!(store.commit_one(late.item()).await, CommitOutcome::Fenced);
+    let second = store.claim_one(&other).await;
+    assert!(second.fence > first.fence);
+    assert_eq!(store.commit_one(late.item()).await, CommitOutcome::Fenced);
+    assert_eq!(store.number("select count(*) from @history").await, 0);
+    assert_eq!(store.commit_one(turn_of(&second, &other).completed().item()).await, done(false));
+}

@@ -1,0 +1,240 @@
+//! Heartbeats, recovery and goodbye (L9, V1, V2, V4, V7, V8).
+
+use holdfast_core::store::{
+    Fence, NodeKey,
+    commit::CommitOutcome,
+    node::{self, Heartbeat, HeartbeatTimes},
+};
+
+use crate::store_harness::*;
+
+async fn beat(store: &Store, node: &NodeKey, turns: &[Fence], activities: &[Fence]) -> Heartbeat {
+    beat_with(store, node, turns, activities, times(), false).await
+}
+
+async fn beat_with(
+    store: &Store,
+    node: &NodeKey,
+    turns: &[Fence],
+    activities: &[Fence],
+    times: HeartbeatTimes,
+    full_sweep: bool,
+) -> Heartbeat {
+    node::heartbeat(&store.session, &store.statements, node, turns, activities, times, full_sweep)
+        .await
+        .unwrap_or_else(|error| panic!("heartbeat: {}", error.full_text()))
+}
+
+async fn age(store: &Store, node: &NodeKey, seconds: i32) {
+    let (id, epoch) = (&node.id, node.epoch);
+    store
+        .run(&format!(
+            "update @node set heartbeat_at = clock_timestamp() - interval '{seconds} s' where id = '{id}' and epoch = {epoch}"
+        ))
+        .await;
+}
+
+#[tokio::test]
+async fn every_registration_has_a_higher_epoch() {
+    let store = Store::new().await;
+    let first = store.node("a").await;
+    let second = store.node("a").await;
+    assert!(second.epoch > first.epoch);
+    node::goodbye(&store.session, &store.statements, &first).await.expect("a goodbye");
+    assert!(store.node("a").await.epoch > second.epoch);
+}
+
+#[tokio::test]
+async fn a_heartbeat_stamps_the_row_and_finds_nothing_on_a_quiet_day() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    age(&store, &node, 3).await;
+    let told = beat(&store, &node, &[], &[]).await;
+    assert!(
+        told.alive && told.recovered_nodes.is_empty() && told.released == 0 && told.recovered_leases == 0
+    );
+    assert!(store.holds("(select heartbeat_at > clock_timestamp() - interval '2 s' from @node)").await);
+}
+
+#[tokio::test]
+async fn held_fences_that_are_gone_are_told() {
+    let store = Store::new().await;
+    let (node, other) = (store.node("a").await, store.node("b").await);
+    store.with_activities(&node, "order", 2).await;
+    store.commit(&[start("kept"), start("taken")]).await;
+    let turns = store.claim(&request(&node)).await;
+    let tasks = store.claim_activities(&request(&node)).await;
+    let task_fences: Vec<_> = tasks.iter().map(|task| task.fence).collect();
+    store.run("update @turn_queue set due_at = now() where instance = 'taken'").await;
+    store.claim_one(&other).await;
+    store.run(&format!("delete from @activity_queue where fence = {}", task_fences[0].0)).await;
+
+    let told = beat(&store, &node, &fences_of(&turns), &task_fences).await;
+    let taken: Vec<_> = turns.iter().filter(|turn| turn.instance == "taken").map(|turn| turn.fence).collect();
+    assert_eq!(told.gone_turns, taken);
+    assert_eq!(told.gone_activities, [task_fences[0]]);
+}
+
+#[tokio::test]
+async fn unknown_own_leases_are_released_by_the_heartbeat() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.with_activities(&node, "order", 1).await;
+    store.commit(&[start("known"), start("lost"), start("young")]).await;
+    let turns = store.claim(&request(&node)).await;
+    store.claim_activity(&node).await;
+    store
+        .run(
+            "update @turn_queue set leased_at = now() - interval '2 min' where instance in ('known', 'lost')",
+        )
+        .await;
+    store.run("update @activity_queue set leased_at = now() - interval '2 min'").await;
+    let known: Vec<_> = turns.iter().filter(|turn| turn.instance == "known").map(|turn| turn.fence).collect();
+
+    assert_eq!(beat(&store, &node, &known, &[]).await.released, 2);
+    let again = store.claim_one(&node).await;
+    assert_eq!(
+        (again.instance.as_str(), again.deliveries),
+        ("lost", 1),
+        "due at once, its delivery given back"
+    );
+    assert_eq!(store.claim_activity(&node).await.deliveries, 1);
+    let late = turns.iter().find(|turn| turn.instance == "lost").expect("claimed");
+    assert_eq!(store.commit_one(turn_of(late, &node).completed().item()).await, CommitOutcome::Fenced);
+}
+
+#[tokio::test]
+async fn a_stale_node_is_recovered_and_its_rows_are_isolated() {
+    let store = Store::new().await;
+    let (dead, node) = (store.node("dead").await, store.node("a").await);
+    store.with_activities(&dead, "order", 1).await;
+    store.start("second").await;
+    let turn = store.claim_one(&dead).await;
+    let task = store.claim_activity(&dead).await;
+    age(&store, &dead, 31).await;
+
+    let told = beat(&store, &node, &[], &[]).await;
+    assert_eq!((told.recovered_nodes, told.recovered_leases), (vec!["dead".to_owned()], 2));
+    assert!(
+        store.claim(&request(&node)).await.is_empty()
+            && store.claim_activities(&request(&node)).await.is_empty()
+    );
+    let mut ask = request(&node);
+    ask.isolated = true;
+    let taken = store.claim(&ask).await;
+    assert_eq!((taken.len(), taken[0].deliveries), (1, 2), "due at once, alone, its count kept");
+    assert_eq!(store.commit_one(turn_of(&turn, &dead).completed().item()).await, CommitOutcome::Fenced);
+    assert_eq!(
+        store.commit_one(result_of(&task, &dead)).await,
+        done(true),
+        "nobody took it: slow is not lost"
+    );
+    assert!(beat(&store, &node, &fences_of(&taken), &[]).await.gone_turns.is_empty());
+}
+
+#[tokio::test]
+async fn a_node_declared_dead_learns_it_and_its_late_writes_stand() {
+    let store = Store::new().await;
+    let (slow, node) = (store.node("slow").await, store.node("a").await);
+    store.start("order").await;
+    let claimed = store.claim_one(&slow).await;
+    age(&store, &slow, 31).await;
+    beat(&store, &node, &[], &[]).await;
+
+    let told = beat(&store, &slow, &[claimed.fence], &[]).await;
+    assert!(!told.alive);
+    assert_eq!(told.gone_turns, [claimed.fence]);
+    assert!(store.claim(&request(&slow)).await.is_empty(), "no node row, no claim");
+    assert_eq!(store.commit_one(turn_of(&claimed, &slow).completed().item()).await, done(false));
+}
+
+#[tokio::test]
+async fn a_node_that_was_late_itself_or_may_not_recovers_nobody() {
+    let store = Store::new().await;
+    let (dead, node) = (store.node("dead").await, store.node("a").await);
+    age(&store, &dead, 31).await;
+    age(&store, &node, 16).await;
+    let told = beat(&store, &node, &[], &[]).await;
+    assert!(told.alive && told.recovered_nodes.is_empty(), "its own last heartbeat is too old");
+
+    let guarded = HeartbeatTimes { may_recover: false, ..times() };
+    assert!(beat_with(&store, &node, &[], &[], guarded, true).await.recovered_nodes.is_empty());
+    assert_eq!(beat(&store, &node, &[], &[]).await.recovered_nodes, ["dead"]);
+}
+
+#[tokio::test]
+async fn an_older_epoch_of_an_explicit_id_is_stale_sooner() {
+    let store = Store::new().await;
+    let older = store.node("worker-1").await;
+    let node = store.node("worker-1").await;
+    let other = store.node("worker-2").await;
+    age(&store, &older, 16).await;
+    age(&store, &other, 16).await;
+    assert!(beat(&store, &node, &[], &[]).await.recovered_nodes.is_empty());
+    let explicit = HeartbeatTimes { predecessor_stale_ms: Some(15_000), ..times() };
+    let told = beat_with(&store, &node, &[], &[], explicit, false).await;
+    assert_eq!(told.recovered_nodes, ["worker-1"]);
+    assert!(beat(&store, &node, &[], &[]).await.alive);
+}
+
+#[tokio::test]
+async fn a_full_sweep_frees_leases_whose_owner_has_no_node_row() {
+    let store = Store::new().await;
+    let (gone, node) = (store.node("gone").await, store.node("a").await);
+    store.commit(&(0..1_500).map(|number| start(&format!("i{number}"))).collect::<Vec<_>>()).await;
+    let mut ask = request(&gone);
+    ask.limit = 1_500;
+    assert_eq!(store.claim(&ask).await.len(), 1_500);
+    store.run("delete from @node where id = 'gone'").await;
+    assert_eq!(beat(&store, &node, &[], &[]).await.recovered_leases, 0, "nobody was stale");
+    assert_eq!(beat_with(&store, &node, &[], &[], times(), true).await.recovered_leases, 1_500);
+    assert!(
+        store
+            .holds("(select bool_and(owner is null and isolated and due_at <= now()) from @turn_queue)")
+            .await
+    );
+}
+
+#[tokio::test]
+async fn recovery_skips_a_locked_row_and_finds_it_later() {
+    let store = Store::new().await;
+    let (dead, node) = (store.node("dead").await, store.node("a").await);
+    store.start("order").await;
+    store.claim_one(&dead).await;
+    age(&store, &dead, 31).await;
+    let other = store.another().await;
+    other.run("begin; select from @turn_queue for update").await;
+    let told = beat(&store, &node, &[], &[]).await;
+    assert_eq!((told.recovered_nodes.len(), told.recovered_leases), (1, 0));
+    other.run("rollback").await;
+    assert_eq!(beat_with(&store, &node, &[], &[], times(), true).await.recovered_leases, 1);
+}
+
+#[tokio::test]
+async fn a_goodbye_frees_everything_at_once() {
+    let store = Store::new().await;
+    let (node, other) = (store.node("a").await, store.node("b").await);
+    store.with_activities(&node, "order", 1).await;
+    store.start("second").await;
+    store.claim_one(&node).await;
+    store.claim_activity(&node).await;
+    node::goodbye(&store.session, &store.statements, &node).await.expect("a goodbye");
+    assert!(!beat(&store, &node, &[], &[]).await.alive);
+    let turn = store.claim_one(&other).await;
+    assert_eq!((turn.instance.as_str(), turn.deliveries), ("second", 2), "its count is kept");
+    assert_eq!(store.claim_activity(&other).await.deliveries, 2);
+    node::goodbye(&store.session, &store.statements, &node).await.expect("a second goodbye");
+}
+
+#[tokio::test]
+async fn heartbeats_stay_hot_updates() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    for _ in 0..50 {
+        beat(&store, &node, &[], &[]).await;
+    }
+    store.run("select pg_stat_force_next_flush()").await;
+    let oid = format!("'\"{}\".node'::regclass", store.schema);
+    assert_eq!(store.number(&format!("pg_stat_get_tuples_updated({oid})")).await, 50);
+    assert_eq!(store.number(&format!("pg_stat_get_tuples_hot_updated({oid})")).await, 50);
+}

@@ -1,0 +1,167 @@
+//! Plans at 100 000 rows: every hot statement finds its rows by index, and a claim reads only what it takes.
+
+use std::fmt::Write as _;
+
+use holdfast_core::pool::Statement;
+
+use crate::store_harness::*;
+
+/// Read whole on purpose: one row for each runtime, one for each migration.
+const SMALL_TABLES: [&str; 2] = [" on node", " on migration"];
+
+/// Statements that read their whole index: leases of owners that are gone can be anywhere among the owned rows.
+const SWEEPS: [&str; 2] = ["turn/recover", "activity/recover"];
+
+impl Store {
+    /// 100 000 instances of which each waits for a message, with an activity, a timer and an event.
+    async fn fill(&self) {
+        self.run(
+            "insert into @instance (instance, name, input) select 'i' || n, 'checkout', '1' from generate_series(1, 100000) n;
+             insert into @turn_queue (instance, name, version, due_at)
+               select 'i' || n, 'checkout', '1.0.0', now() + n * interval '1 s' from generate_series(3600, 103599) n;
+             insert into @activity_queue (instance, execution, event, name, input, due_at)
+               select 'i' || n, 1, 2, 'charge', '1', now() + n * interval '1 s' from generate_series(3600, 103599) n;
+             insert into @inbox (instance, kind, execution, source, due_at)
+               select 'i' || n, 'TimerFired', 1, 3, now() + n * interval '1 s' from generate_series(3600, 103599) n;
+             insert into @history (instance, execution, event_id, kind, at_ms, data)
+               select 'i' || n, 1, 1, 'OrchestrationStarted', 1, '{}' from generate_series(1, 100000) n",
+        )
+        .await;
+    }
+
+    /// The plan of a statement as a session that has prepared it would use it.
+    async fn plan(&self, statement: &Statement) -> String {
+        let name = statement.name.replace('/', "_");
+        let types: Vec<&str> = statement.types.iter().map(|kind| kind.name()).collect();
+        let (types, nulls) = if types.is_empty() {
+            (String::new(), String::new())
+        } else {
+            (format!("({})", types.join(", ")), format!("({})", vec!["null"; types.len()].join(", ")))
+        };
+        self.session
+            .batch(&format!("prepare {name}{types} as {}", statement.text))
+            .await
+            .expect("it prepares");
+        self.session
+            .batch(self.statements.settings().replace("set local", "set").as_str())
+            .await
+            .expect("settings");
+        let plan = self.lines(&format!("explain execute {name}{nulls}")).await;
+        self.session.batch(&format!("reset all; deallocate {name}")).await.expect("settings");
+        plan
+    }
+
+    async fn lines(&self, sql: &str) -> String {
+        let mut text = String::new();
+        for row in self.rows(sql).await {
+            writeln!(text, "{}", row.get::<_, String>(0)).expect("writing to a string");
+        }
+        text
+    }
+
+    /// Pages that a claim reads, and rows it takes.
+    async fn claim_cost(&self, family: &str, owner: &str, epoch: i64, suspects: bool) -> (i64, i64, String) {
+        let verb = if suspects { "claim_suspects" } else { "claim" };
+        let all = self.statements.all();
+        let statement =
+            all.iter().find(|statement| statement.name == format!("{family}/{verb}")).expect("a statement");
+        let names = match family {
+            "turn" => "array['checkout'], array['checkout' || chr(64) || '1.0.0']",
+            _ => "array['charge']",
+        };
+        let mut text = statement.text.clone();
+        let args = format!("'{owner}', {epoch}, {names}, 32, false, 60000, 1000, 60000, 10");
+        let types: Vec<&str> = statement.types.iter().map(|kind| kind.name()).collect();
+        text.insert_str(0, &format!("prepare claim({}) as ", types.join(", ")));
+        self.session.batch(&text).await.expect("it prepares");
+        self.session.batch(&self.statements.settings().replace("set local", "set")).await.expect("settings");
+        let plan = self.lines(&format!("explain (analyze, buffers, timing off) execute claim({args})")).await;
+        self.session.batch("reset all; deallocate claim").await.expect("settings");
+        let whole = plan.lines().find(|line| line.contains("Buffers:")).expect("the first node's pages");
+        let pages = first_number(whole, "shared hit=") + first_number(whole, "read=");
+        (pages, first_number(&plan, "actual rows="), plan)
+    }
+}
+
+/// The number behind the first mark; 0 when it is not there.
+fn first_number(text: &str, mark: &str) -> i64 {
+    let Some((_, rest)) = text.split_once(mark) else { return 0 };
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(0)
+}
+
+/// What is wrong with a plan: a table read whole, or an index read whole.
+fn faults(plan: &str) -> Vec<String> {
+    let lines: Vec<&str> = plan.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        if SMALL_TABLES.iter().any(|table| line.contains(table)) {
+            continue;
+        }
+        if line.contains("Seq Scan") || line.contains("Bitmap Heap Scan") {
+            found.push((*line).to_owned());
+        }
+        let bounded = lines.get(at + 1).is_some_and(|next| next.contains("Index Cond"));
+        if (line.contains("Index Scan") || line.contains("Index Only Scan")) && !bounded {
+            found.push(format!("{line} without a bound"));
+        }
+    }
+    found
+}
+
+async fn check_all(store: &Store, when: &str) {
+    for statement in store.statements.all() {
+        if SWEEPS.contains(&statement.name) || statement.name.starts_with("migrate/") {
+            continue;
+        }
+        let plan = store.plan(statement).await;
+        assert_eq!(faults(&plan), [""; 0], "{} {when}:\n{plan}", statement.name);
+    }
+}
+
+#[tokio::test]
+async fn every_statement_uses_an_index_on_empty_and_on_large_tables() {
+    let store = Store::new().await;
+    check_all(&store, "on tables that are empty").await;
+    store.fill().await;
+    check_all(&store, "on tables without statistics").await;
+    store.run("analyze @instance, @turn_queue, @activity_queue, @inbox, @history").await;
+    check_all(&store, "on large tables").await;
+}
+
+#[tokio::test]
+async fn an_empty_claim_reads_a_bounded_number_of_pages() {
+    let store = Store::new().await;
+    store.fill().await;
+    let node = store.node("a").await;
+    for analyzed in [false, true] {
+        if analyzed {
+            store.run("analyze @turn_queue, @activity_queue").await;
+        }
+        for family in ["turn", "activity"] {
+            for suspects in [false, true] {
+                let (pages, rows, plan) = store.claim_cost(family, "a", node.epoch, suspects).await;
+                assert_eq!(rows, 0);
+                assert!(pages < 30, "{family} {suspects} {analyzed}: {pages} pages\n{plan}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_claim_reads_only_what_it_takes_from_a_backlog() {
+    let store = Store::new().await;
+    store.fill().await;
+    store.run("update @turn_queue set due_at = due_at - interval '1 year'; update @activity_queue set due_at = now() - interval '1 s'").await;
+    store.run("vacuum analyze @turn_queue").await;
+    store.run("vacuum analyze @activity_queue").await;
+    let node = store.node("a").await;
+    for family in ["turn", "activity"] {
+        let (pages, rows, plan) = store.claim_cost(family, "a", node.epoch, true).await;
+        assert_eq!(rows, 0);
+        assert!(pages < 30, "no suspects among {family} rows: {pages} pages\n{plan}");
+        let (pages, rows, plan) = store.claim_cost(family, "a", node.epoch, false).await;
+        assert_eq!(rows, 32, "{family}");
+        assert!(pages < 32 * 40, "32 {family} rows: {pages} pages\n{plan}");
+    }
+}
