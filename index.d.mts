@@ -1,0 +1,4 @@
+import * as holdfast from './index.js'
+
+export * from './index.js'
+export default holdfast

@@ -1,0 +1,683 @@
+// The public contract of holdfast on one page. Written by `npm run build` from the sources in sdk/: edit those.
+/// <reference types="node" />
+
+/**
+ * What an activity is given.
+ *
+ * @example
+ * runtime.registerActivity('charge', async (ctx, order) =>
+ *   pay(order, { idempotencyKey: ctx.idempotencyKey, signal: ctx.signal }))
+ */
+export declare class ActivityContext {
+    private constructor();
+    #private;
+    /** Id of the instance that asked for it. */
+    readonly instanceId: string;
+    /** Number of that instance's execution. */
+    readonly executionId: number;
+    /** Name of the orchestration that asked; null for a standalone activity. */
+    readonly orchestrationName: string | null;
+    /** Its version. */
+    readonly orchestrationVersion: string | null;
+    /** Name of this activity. */
+    readonly activityName: string;
+    /** The node that runs it. */
+    readonly workerId: string;
+    /** Session that it belongs to, or null. */
+    readonly sessionId: string | null;
+    /** Which try of its retry policy this is, from 1. */
+    readonly attempt: number;
+    /** Which delivery this is, from 1; more than the attempts after a crash. */
+    readonly delivery: number;
+    /** When its time limit passes; null without one. */
+    readonly deadline: Date | null;
+    /** The same for every try and delivery of this step: pass it on to what you call, so that a repeated effect is recognised. */
+    readonly idempotencyKey: string;
+    /** Aborted when the activity is to stop: cancelled, out of time, lost to another node, or the runtime shuts down. */
+    readonly signal: AbortSignal;
+    /** True once the activity is to stop. */
+    isCancelled(): boolean;
+    /** Routing label, or null. */
+    tag(): string | null;
+    /** A client on the runtime's provider; null once the activity has ended. */
+    getClient(): Client | null;
+    /** Logs a line. */
+    traceInfo(message: string): void;
+    /** Logs a warning. */
+    traceWarn(message: string): void;
+    /** Logs an error. */
+    traceError(message: string): void;
+    /** Logs a detail. */
+    traceDebug(message: string): void;
+}
+
+/**
+ * Starts orchestrations and talks to them.
+ *
+ * @example
+ * const client = new Client(provider)
+ * await client.startOrchestration('order-17', 'checkout', order)
+ * const done = await client.waitForOrchestration('order-17')
+ */
+export declare class Client {
+    #private;
+    constructor(provider: PostgresProvider);
+    /** Starts an instance. An id that exists is left alone: `created` is false then. */
+    startOrchestration<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, ...rest: InputArguments<I>): Promise<StartResult>;
+    /** Starts an instance of an exact version. */
+    startOrchestrationVersioned<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, input: NoInfer<I>, version: string): Promise<StartResult>;
+    /**
+     * Starts an instance and gives its handle. Starting the same id with the same name and input again gives the handle of the
+     * running one; with another name or input it rejects with {@link InstanceExistsError}.
+     */
+    start<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, ...rest: InputArguments<I, [options?: StartOptions]>): Promise<OrchestrationHandle<O>>;
+    /** The handle of an instance, without asking whether it exists. */
+    handle<O = unknown>(instanceId: string): OrchestrationHandle<O>;
+    /** How an instance stands, the output as JSON text. */
+    getStatus(instanceId: string): Promise<OrchestrationStatus>;
+    /** Waits for the end of an instance; follows continue-as-new. Rejects with {@link TimeoutError} when the time is over. */
+    waitForOrchestration<O = unknown>(instanceId: string, timeoutMs?: number): Promise<OrchestrationResult<O>>;
+    /** Waits for the end of an instance and gives its output; rejects when it failed. */
+    waitForOrchestrationTyped<O = unknown>(instanceId: string, timeoutMs?: number): Promise<O>;
+    /** Asks an instance to stop. */
+    cancelInstance(instanceId: string, reason?: string): Promise<SendResult>;
+    /** The same as `cancelInstance`. */
+    cancelOrchestration(instanceId: string, reason?: string): Promise<SendResult>;
+    /** Raises a one-shot event; one that nobody waits for yet is kept. */
+    raiseEvent<T = unknown>(instanceId: string, event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
+    /** Appends a message to a queue of an instance. */
+    enqueueEvent<T = unknown>(instanceId: string, queue: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
+    /** What is known about an instance; rejects when there is none. */
+    getInstanceInfo(instanceId: string): Promise<InstanceInfo>;
+    /** The recorded events of an execution, in order. */
+    readExecutionHistory(instanceId: string, executionId: number): Promise<HistoryEvent[]>;
+    /** Numbers of the executions of an instance, ascending from 1. */
+    listExecutions(instanceId: string): Promise<number[]>;
+}
+
+/** What a message tells. */
+export interface SendResult {
+    /** False when the instance has ended already. */
+    accepted: boolean;
+}
+
+/** How `start` starts an instance. */
+export interface StartOptions {
+    /** Id of the instance. Default: a fresh UUID. */
+    id?: string;
+    /** Exact version. Default: that of the definition, else the newest of the node that runs the first turn. */
+    version?: string;
+}
+
+/** What a start tells. */
+export interface StartResult {
+    /** False when an instance with this id was there before; it goes on undisturbed. */
+    created: boolean;
+}
+
+/** An activity with its types. */
+export interface ActivityDefinition<I = unknown, O = unknown> {
+    readonly type: 'activity';
+    readonly name: string;
+    readonly fn: ActivityFunction<I, O>;
+}
+
+/** The code of an activity. It runs anywhere, may do anything, and may run more than once. */
+export type ActivityFunction<I = unknown, O = unknown> = (ctx: ActivityContext, input: I) => O | PromiseLike<O>;
+
+/** A one-shot event or queue with the type of its data. */
+export interface EventDefinition<T = unknown> {
+    readonly type: 'event';
+    readonly name: string;
+    /** Only a type; never present at run time. */
+    readonly data?: T;
+}
+
+/** The arguments after a definition: the input may be left out where its type allows undefined. */
+export type InputArguments<I, Rest extends unknown[] = []> = undefined extends I ? [input?: I, ...rest: Rest] : [input: I, ...rest: Rest];
+
+/** An orchestration with its types. */
+export interface OrchestrationDefinition<I = unknown, O = unknown> {
+    readonly type: 'orchestration';
+    readonly name: string;
+    readonly version: string | undefined;
+    readonly fn: OrchestrationFunction<I, O>;
+}
+
+/** The code of an orchestration: an async function, or a generator function that yields tasks. It must be deterministic. */
+export type OrchestrationFunction<I = unknown, O = unknown> = (ctx: OrchestrationContext, input: I) => PromiseLike<O> | Generator<unknown, O, unknown>;
+
+/**
+ * Defines an activity.
+ *
+ * @example
+ * const charge = defineActivity('charge', async (ctx, order: Order): Promise<Receipt> => pay(order, ctx.idempotencyKey))
+ */
+export declare function defineActivity<I = undefined, O = unknown>(name: string, fn: ActivityFunction<I, O>): ActivityDefinition<I, O>;
+
+/**
+ * Defines a one-shot event or a queue by the type of its data.
+ *
+ * @example
+ * const approved = defineEvent<{ by: string }>('approved')
+ */
+export declare function defineEvent<T = unknown>(name: string): EventDefinition<T>;
+
+/**
+ * Defines an orchestration. Without a version it is registered as 1.0.0.
+ *
+ * @example
+ * const checkout = defineOrchestration('checkout', async (ctx, order: Order) => await ctx.scheduleActivity(charge, order))
+ */
+export declare function defineOrchestration<I = undefined, O = unknown>(name: string, fn: OrchestrationFunction<I, O>, options?: {
+    version?: string;
+}): OrchestrationDefinition<I, O>;
+
+/** An error as JSON. */
+export interface ErrorPayload {
+    /** Class name. */
+    name: string;
+    /** Text. */
+    message: string;
+    /** Stack of the place where it was thrown. */
+    stack?: string;
+    /** Word for machines. */
+    code?: string;
+    /** Further fields of the error that JSON can hold. */
+    data?: Record<string, unknown>;
+    /** What led to it. */
+    cause?: ErrorPayload;
+    /** False: trying again cannot help. */
+    retryable?: boolean;
+}
+
+/** The error that a payload describes. */
+export declare function fromErrorPayload(payload: ErrorPayload): Error;
+
+/** A thrown value as an {@link ErrorPayload}. */
+export declare function toErrorPayload(thrown: unknown): ErrorPayload;
+
+/** An activity failed for good. It carries the name, message, code and fields of the activity's own error, which is its `cause`. */
+export declare class ActivityFailedError extends HoldfastError {
+    /** Name of the activity. */
+    readonly activityName: string;
+}
+
+/** The work was cancelled. */
+export declare class CancelledError extends HoldfastError {
+}
+
+/** The database was unreachable several times in a row; calls fail at once until a trial succeeds. */
+export declare class CircuitOpenError extends HoldfastError {
+}
+
+/**
+ * Base of every error of this package.
+ *
+ * @example
+ * try { await client.start('checkout', order, { id: 'order-17' }) }
+ * catch (error) { if (error instanceof HoldfastError && error.retryable) await later() }
+ */
+export declare class HoldfastError extends Error {
+    /** Stable word for machines, for example `INVALID_PAYLOAD`. */
+    readonly code: string;
+    /** Whether the same call may succeed later. */
+    readonly retryable: boolean;
+    /** How long to wait before trying again, in ms, where that is known. */
+    readonly retryAfterMs?: number;
+    constructor(message: string, options: HoldfastErrorOptions);
+}
+
+/** What a {@link HoldfastError} is made from. */
+export interface HoldfastErrorOptions {
+    /** Stable word for machines. */
+    code: string;
+    /** Whether the same call may succeed later. Default: false. */
+    retryable?: boolean | undefined;
+    /** How long to wait before trying again, in ms. */
+    retryAfterMs?: number | undefined;
+    /** What led to it. */
+    cause?: unknown;
+}
+
+/** An instance with this id exists and was started with another name or input. */
+export declare class InstanceExistsError extends HoldfastError {
+}
+
+/** The code of an orchestration does not fit its recorded history. */
+export declare class NondeterminismError extends HoldfastError {
+}
+
+/** An orchestration failed. It carries the name, message, code and fields of the error that it threw, which is its `cause`. */
+export declare class OrchestrationFailedError extends HoldfastError {
+    /** Name of the orchestration. */
+    readonly orchestrationName: string;
+}
+
+/** Too many callers wait for a connection; `retryAfterMs` says when to come again. */
+export declare class SaturatedError extends HoldfastError {
+}
+
+/** A time limit passed. */
+export declare class TimeoutError extends HoldfastError {
+}
+
+/**
+ * An instance that was started.
+ *
+ * @example
+ * const handle = await client.start(checkout, order, { id: 'order-17' })
+ * const receipt = await handle.result()
+ */
+export declare class OrchestrationHandle<O = unknown> {
+    private constructor();
+    #private;
+    /** Id of the instance. */
+    readonly id: string;
+    /**
+     * Waits for the end and gives the output. Rejects with OrchestrationFailedError, CancelledError, or, when `timeoutMs` is
+     * given and over, TimeoutError. Without it, it waits for as long as it takes.
+     */
+    result(options?: {
+        timeoutMs?: number;
+    }): Promise<O>;
+    /** How the instance stands. */
+    status(): Promise<OrchestrationStatus>;
+    /** Asks the instance to stop. */
+    cancel(reason?: string): Promise<SendResult>;
+    /** Raises a one-shot event. */
+    raise<T = unknown>(event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
+}
+
+/** Longest name or instance id in bytes of UTF-8: fits an index entry with room for the other columns of its key. */
+export declare const MAX_NAME_BYTES = 512;
+
+/** Longest tag in bytes of UTF-8. */
+export declare const MAX_TAG_NAME_BYTES = 256;
+
+/** A time in ms, or a text with a unit: `'250ms'`, `'30s'`, `'5m'`, `'1h'`, `'7d'`. */
+export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`;
+
+/** Options of a connection pool. */
+export interface JsPoolOptions {
+    /** Connections at most, 1 to 32. Default: 8. */
+    maxClients?: number;
+    /** Callers waiting for a connection at most. Default: 128. */
+    maxWaiting?: number;
+    /** Longest wait for a connection. Default: 5 s. */
+    acquireTimeoutMs?: Duration;
+    /** Longest query. Default: 15 s. */
+    queryTimeoutMs?: Duration;
+    /** An idle connection is closed after this time. Default: 30 s. */
+    idleTimeoutMs?: Duration;
+    /** Longest connecting. Default: 5 s. */
+    connectTimeoutMs?: Duration;
+    /** Time between two signs of life on an idle connection. Default: 60 s. */
+    keepAliveIntervalMs?: Duration;
+    /** Times an operation is tried again after a broken connection. Default: 3. */
+    retryAttempts?: number;
+    /** First delay of that. Default: 50 ms. */
+    retryBaseDelayMs?: Duration;
+    /** Longest delay of that. Default: 1 s. */
+    retryMaxDelayMs?: Duration;
+    /** Failed connections in a row that open the breaker. Default: 5. */
+    breakerThreshold?: number;
+    /** How long it stays open before a trial. Default: 2 s. */
+    breakerOpenMs?: Duration;
+    /** Whether a transaction-mode pooler is in between. Default: `'auto'`. */
+    pooled?: boolean | 'auto';
+    /** URL that leads past the pooler, for migrations and LISTEN. Default: the same URL. */
+    directUrl?: string;
+    /** Application name shown in `pg_stat_activity`. Default: `holdfast`. */
+    applicationName?: string;
+    /** `apply` brings the schema up to date; `verify` refuses when it is not. Default: `apply`. */
+    migrate?: 'apply' | 'verify';
+}
+
+/** Options of a runtime. */
+export interface JsRuntimeOptions {
+    /** Turns in progress at once; 0 runs none here. Default: twice the cores, at least 4. */
+    orchestrationConcurrency?: number;
+    /** Activities in progress at once; 0 runs none here. Default: four times the cores, at least 8. */
+    workerConcurrency?: number;
+    /** Shortest time between two empty claims. Default: 100 ms. */
+    dispatcherPollIntervalMs?: Duration;
+    /** Longest sleep when idle while the listener is healthy. Default: 5 s. */
+    dispatcherLongPollTimeoutMs?: Duration;
+    /** Lease of a turn. Default: 5 s. */
+    orchestratorLockTimeoutMs?: Duration;
+    /** How long before its end a lease of a turn of 15 s or more is renewed. Default: 2 s. */
+    orchestratorLockRenewalBufferMs?: Duration;
+    /** Lease of an activity. Default: 30 s. */
+    workerLockTimeoutMs?: Duration;
+    /** How long before its end a lease of an activity of 15 s or more is renewed. Default: 5 s. */
+    workerLockRenewalBufferMs?: Duration;
+    /** Deliveries of one item before it is poisoned; at least 1. Default: 10. */
+    maxAttempts?: number;
+    /** Time limit of one try of an activity that sets none itself. Default: none. */
+    activityTimeoutMs?: Duration;
+    /** Added to the lease of the second delivery, doubling from then on. Default: 1 s. */
+    retryBackoffBaseMs?: Duration;
+    /** Upper bound of that. Default: 60 s. */
+    retryBackoffMaxMs?: Duration;
+    /** Delay of an item whose handler or version this node lacks, doubling. Default: 1 s. */
+    unregisteredBackoffBaseMs?: Duration;
+    /** Upper bound of that. Default: 60 s. */
+    unregisteredBackoffMaxMs?: Duration;
+    /** From the abort signal to giving up on an activity. Default: 10 s. */
+    activityCancellationGracePeriodMs?: Duration;
+    /** Stable identity of this node. Default: host name and process id. */
+    workerNodeId?: string;
+    /** Time between two heartbeats. Default: 5 s. */
+    heartbeatIntervalMs?: Duration;
+    /** Silence after which a node counts as dead; at least four heartbeat intervals. Default: 30 s. */
+    staleAfterMs?: Duration;
+    /** Live executions kept between turns; 0 replays every turn. Default: 1000. */
+    stickyCacheSize?: number;
+    /** Encoded history bytes of live executions kept between turns; 0 replays every turn. Default: 64 MiB. */
+    stickyCacheBytes?: number;
+    /** Longest input, output, event or error in bytes. Default: 64 MiB. */
+    payloadByteLimit?: number;
+}
+
+/** The same as {@link JsPoolOptions}. */
+export type PoolOptions = JsPoolOptions;
+
+/** The same as {@link JsRuntimeOptions}. */
+export type RuntimeOptions = JsRuntimeOptions;
+
+/**
+ * A connection to PostgreSQL, shared by clients and runtimes.
+ *
+ * @example
+ * const provider = await PostgresProvider.connect(process.env.DATABASE_URL)
+ * const client = new Client(provider)
+ * await provider.close()
+ */
+export declare class PostgresProvider {
+    #private;
+    /** Where the URL came from. */
+    readonly source: ProviderSource;
+    /** Schema of the tables. */
+    readonly schema: string;
+    private constructor();
+    /**
+     * Connects and brings the schema `holdfast` up to date. Without a URL it takes `HOLDFAST_DATABASE_URL`, then
+     * `DATABASE_URL`, then starts a PostgreSQL of its own (never with `NODE_ENV=production`); `source` says which.
+     */
+    static connect(url?: string, options?: PoolOptions): Promise<PostgresProvider>;
+    /** The same in a schema of another name, which is made when it is missing. */
+    static connectWithSchema(url: string | undefined, schema: string, options?: PoolOptions): Promise<PostgresProvider>;
+    /** Numbers of the pool. */
+    stats(): Record<string, unknown>;
+    /** Gives up this share of the pool; the last one closes it. Closing twice is closing once. */
+    close(): Promise<void>;
+    [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Where the URL of a provider came from. */
+export type ProviderSource = 'argument' | 'HOLDFAST_DATABASE_URL' | 'DATABASE_URL' | 'embedded';
+
+/** How an activity is to be run. */
+export interface ActivityOptions {
+    /** Activities with the same session id run on the same node. */
+    sessionId?: string;
+    /** Routing label: only nodes that serve it run the activity. */
+    tag?: string;
+    /** When and how often it is tried again. Default: not at all. */
+    retry?: RetryPolicy;
+    /** Time limit of one try, in ms. */
+    timeoutMs?: number;
+}
+
+/**
+ * What an orchestration is given.
+ *
+ * @example
+ * runtime.registerOrchestration('checkout', async (ctx, order) => {
+ *   const receipt = await ctx.scheduleActivity('charge', order)
+ *   await ctx.scheduleActivity('mail', receipt)
+ *   return receipt
+ * })
+ */
+export declare class OrchestrationContext {
+    private constructor();
+    #private;
+    /** Id of the instance. */
+    readonly instanceId: string;
+    /** Number of the execution, from 1; continue-as-new starts the next. */
+    readonly executionId: number;
+    /** Name of the orchestration. */
+    readonly orchestrationName: string;
+    /** Exact version that runs. */
+    readonly orchestrationVersion: string;
+    /** Id of the instance that started this one and waits for it, if any. */
+    readonly parentInstanceId: string | undefined;
+    /** True while recorded history is replayed: the code has been here before. Never branch on it; it is meant for logging. */
+    get isReplaying(): boolean;
+    /** Runs an activity. */
+    scheduleActivity<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, ...rest: InputArguments<I, [options?: ActivityOptions]>): ActivityTask<O>;
+    /** Runs an activity on the node that owns the session. */
+    scheduleActivityOnSession<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, sessionId: string): ActivityTask<O>;
+    /** Runs an activity with a retry policy; see {@link ActivityRetryPolicy} for what its backoff words stand for. */
+    scheduleActivityWithRetry<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy): ActivityTask<O>;
+    /** Runs an activity with a retry policy on the node that owns the session. */
+    scheduleActivityWithRetryOnSession<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy, sessionId: string): ActivityTask<O>;
+    /** Waits for a time; gives null. */
+    scheduleTimer(delayMs: number): Task<null>;
+    /** Waits for a one-shot event; one that was raised earlier and not yet read is taken at once. */
+    waitForEvent<T = unknown>(event: string | EventDefinition<T>): Task<T>;
+    /** Takes the next message of a queue, first in, first out. */
+    dequeueEvent<T = unknown>(queue: string | EventDefinition<T>): Task<T>;
+    /** Starts a child and waits for its end; its id is made from this instance's. */
+    scheduleSubOrchestration<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, ...rest: InputArguments<I>): Task<O>;
+    /** The same with an id of your own. */
+    scheduleSubOrchestrationWithId<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, instanceId: string, ...rest: InputArguments<I>): Task<O>;
+    /** The same with an exact version; none means the newest. */
+    scheduleSubOrchestrationVersioned<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, ...rest: InputArguments<I>): Task<O>;
+    /** The same with an exact version and an id of your own. */
+    scheduleSubOrchestrationVersionedWithId<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<O>;
+    /** Starts an orchestration that nobody waits for; gives null at once. */
+    startOrchestration<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, instanceId: string, ...rest: InputArguments<I>): Task<null>;
+    /** The same with an exact version; none means the newest. */
+    startOrchestrationVersioned<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<null>;
+    /** Ends this execution and starts the next one with an empty history; code after it does not run. */
+    continueAsNew(input?: unknown): Task<never>;
+    /** The same with an exact version; none means the newest. */
+    continueAsNewVersioned(input: unknown, version: string | null | undefined): Task<never>;
+    /** Waits for all parts: `{ ok }` or `{ err }` for each, in argument order. */
+    all<const P extends readonly unknown[]>(parts: P): Task<{
+        -readonly [K in keyof P]: Settled<ResultOf<P[K]>>;
+    }>;
+    /** Waits for the first part; the others are cancelled. */
+    race<P extends readonly unknown[]>(...parts: P): Task<RaceResult<ResultOf<P[number]>>>;
+    /** Sets the text that `getStatus` shows for this instance. */
+    setCustomStatus(status: string): void;
+    /** Removes the custom status. */
+    resetCustomStatus(): void;
+    /** The custom status as this execution sees it. */
+    getCustomStatus(): string | null;
+    /** The time, in ms since 1970: that of the last thing that happened to this execution. May be yielded or awaited, too. */
+    utcNow(): number;
+    /** A UUID that is the same in every replay. May be yielded or awaited, too. */
+    newGuid(): string;
+    /** A number from 0 up to 1 that is the same in every replay. Not for secrets. May be yielded or awaited, too. */
+    random(): number;
+    /** Logs a line, once: not again in replay. */
+    traceInfo(message: string): void;
+    /** Logs a warning, once. */
+    traceWarn(message: string): void;
+    /** Logs an error, once. */
+    traceError(message: string): void;
+    /** Logs a detail, once. */
+    traceDebug(message: string): void;
+}
+
+/** The result type of a part of `all` or `race`: of a task its result, of a plain value the value. */
+export type ResultOf<P> = P extends Task<infer T> ? T : P;
+
+/** A task that runs an activity. */
+export interface ActivityTask<T = unknown> extends Task<T> {
+    /** Routing label, if any. */
+    readonly tag: string | undefined;
+    /** Sets the routing label and returns this same task. */
+    withTag(tag: string): this;
+}
+
+/** What `race` says: which part came first and its value; when it failed, the text of its error and `error: true`. */
+export type RaceResult<T> = {
+    index: number;
+    value: T;
+    error?: undefined;
+} | {
+    index: number;
+    value: string;
+    error: true;
+    readonly reason: Error;
+};
+
+/** What `all` says about one part: its value, or the text of its error (with the error itself as `reason`, not enumerable). */
+export type Settled<T> = {
+    ok: T;
+    err?: undefined;
+} | {
+    err: string;
+    readonly reason: Error;
+    ok?: undefined;
+};
+
+/**
+ * A step of an orchestration. `yield` it, `yield*` it (which keeps the type), or `await` it.
+ *
+ * @example
+ * const receipt = await ctx.scheduleActivity(charge, order)     // async function
+ * const receipt = yield* ctx.scheduleActivity(charge, order)    // generator function
+ */
+export interface Task<T = unknown> extends PromiseLike<T> {
+    /** Lets a generator write `yield* task` and get the result with its type. */
+    [Symbol.iterator](): Generator<Task<T>, T, unknown>;
+    /** Like `Promise.prototype.catch`. */
+    catch<R = never>(onRejected?: ((reason: unknown) => R | PromiseLike<R>) | null): Promise<T | R>;
+    /** Like `Promise.prototype.finally`. */
+    finally(onFinally?: (() => void) | null): Promise<T>;
+}
+
+/** A policy in the form that `scheduleActivityWithRetry` takes: other backoff words count as `linear`. */
+export interface ActivityRetryPolicy extends Omit<RetryPolicy, 'backoff' | 'maxAttempts'> {
+    /** Tries in all, the first included. */
+    maxAttempts: number;
+    /** `exponential` (100 ms, doubling, at most 30 s), `fixed` (1 s), any other word: linear (100 ms × try, at most 30 s). */
+    backoff?: string;
+}
+
+/**
+ * When and how often a failed activity is tried again.
+ *
+ * @example
+ * ctx.scheduleActivity('charge', order, { retry: { maxAttempts: 5, baseDelayMs: 200, nonRetryable: ['CardDeclined'] } })
+ */
+export interface RetryPolicy {
+    /** Tries in all, the first included. Default: 3. */
+    maxAttempts?: number;
+    /** How the delay grows. Default: `exponential` (doubles); `linear` grows by the base; `fixed` stays. */
+    backoff?: 'exponential' | 'linear' | 'fixed';
+    /** Delay before the second try, in ms. Default: 1000. */
+    baseDelayMs?: number;
+    /** Longest delay, in ms. Default: 60000. */
+    maxDelayMs?: number;
+    /** Share of each delay that is random, 0 to 100. Default: 25. */
+    jitterPercent?: number;
+    /** Time limit of one try, in ms. Default: none. */
+    timeoutMs?: number;
+    /** Time limit over all tries and delays, in ms. Default: none. */
+    totalTimeoutMs?: number;
+    /** Names of errors that are not tried again. Default: none. */
+    nonRetryable?: readonly string[];
+}
+
+/**
+ * Runs orchestrations and activities.
+ *
+ * @example
+ * const runtime = new Runtime(provider, { orchestrationConcurrency: 64 })
+ * runtime.registerActivity('charge', async (ctx, order) => charge(order))
+ * runtime.registerOrchestration('checkout', async (ctx, order) => await ctx.scheduleActivity('charge', order))
+ * await runtime.start()
+ */
+export declare class Runtime {
+    #private;
+    /** `dispatcherPollInterval` is another name of `dispatcherPollIntervalMs`. */
+    constructor(provider: PostgresProvider, options?: RuntimeOptions & {
+        dispatcherPollInterval?: Duration;
+    });
+    /** Registers an activity. */
+    registerActivity<I, O>(activity: ActivityDefinition<I, O>, fn?: ActivityFunction<I, O>): void;
+    registerActivity<I = unknown, O = unknown>(name: string, fn: ActivityFunction<I, O>): void;
+    /** Registers an orchestration; without a version it is 1.0.0. */
+    registerOrchestration<I, O>(orchestration: OrchestrationDefinition<I, O>, fn?: OrchestrationFunction<I, O>): void;
+    registerOrchestration<I = unknown, O = unknown>(name: string, fn: OrchestrationFunction<I, O>): void;
+    /** Registers one version of an orchestration. */
+    registerOrchestrationVersioned<I, O>(orchestration: OrchestrationDefinition<I, O>, version: string, fn?: OrchestrationFunction<I, O>): void;
+    registerOrchestrationVersioned<I = unknown, O = unknown>(name: string, version: string, fn: OrchestrationFunction<I, O>): void;
+    /** Starts to take work. A runtime starts once. */
+    start(): Promise<void>;
+    /**
+     * Stops: takes nothing new, hands back what was not begun, waits up to `timeoutMs` for what runs, then tells it to stop.
+     * Calling it again gives the same promise.
+     */
+    shutdown(timeoutMs?: number): Promise<void>;
+    [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** An event of an execution's history. */
+export interface HistoryEvent {
+    /** Position, from 1. */
+    eventId: number;
+    /** What happened. */
+    kind: string;
+    /** The event that asked for what this one answers. */
+    sourceEventId?: number;
+    /** Ms since 1970. */
+    timestampMs: number;
+    /** JSON text; its shape depends on the kind. */
+    data?: string;
+}
+
+/** What `getInstanceInfo` gives. */
+export interface InstanceInfo {
+    instanceId: string;
+    orchestrationName: string;
+    orchestrationVersion: string;
+    currentExecutionId: number;
+    status: StatusWord | 'Pending';
+    /** Parsed output, when completed. */
+    output?: unknown;
+    /** Ms since 1970. */
+    createdAt: number;
+    /** Ms since 1970. */
+    updatedAt: number;
+    parentInstanceId?: string;
+}
+
+/** What `waitForOrchestration` gives: the output is parsed. */
+export interface OrchestrationResult<O = unknown> extends Omit<OrchestrationStatus, 'output'> {
+    output?: O;
+}
+
+/** What `getStatus` gives. */
+export interface OrchestrationStatus {
+    status: StatusWord;
+    /** JSON text of the output, when completed. */
+    output?: string;
+    /** Text of the error, when failed. */
+    error?: string;
+    /** The custom status, if one is set. */
+    customStatus?: string;
+    /** Grows with every change of the custom status. */
+    customStatusVersion: number;
+}
+
+/** How an instance stands. */
+export type StatusWord = 'NotFound' | 'Running' | 'Completed' | 'Failed';
+
+export {}

@@ -1,0 +1,95 @@
+/**
+ * Runs activities and says how each ended. Knows nothing of leases and retries: the engine decides what an end means.
+ */
+import type { Client } from '../client.js'
+import { encodeError } from '../error-payload.js'
+import { type HoldfastError, errorOfCode } from '../errors.js'
+import { encode } from '../payload.js'
+import { ActivityContext, type ActivityJob } from './context.js'
+
+/** Why a running activity is to stop. */
+export type AbortReason = 'cancelled' | 'lost' | 'shutdown' | 'timeout'
+
+/** An order to stop the activity `h`. */
+export interface Abort {
+  h: number
+  reason: AbortReason
+}
+
+/** The code of an activity, any types. */
+export type ActivityBody = (ctx: ActivityContext, input: never) => unknown
+
+interface Running {
+  readonly controller: AbortController
+  reason: AbortReason | undefined
+}
+
+const REASONS: Readonly<Record<AbortReason, readonly [code: string, message: string]>> = {
+  cancelled: ['CANCELLED', 'the activity was cancelled'],
+  lost: ['LEASE_LOST', 'another node has taken the activity over'],
+  shutdown: ['SHUTDOWN', 'the runtime shuts down'],
+  timeout: ['TIMEOUT', 'the time limit of the activity passed'],
+}
+
+/** Activities that are running in this runtime. */
+export class ActivityRunner {
+  readonly #running = new Map<number, Running>()
+
+  constructor(
+    private readonly find: (name: string) => ActivityBody | undefined,
+    private readonly client: () => Client,
+    private readonly emit: (answer: string) => void,
+    private readonly payloadLimit: number,
+  ) {}
+
+  /** Number of running activities. */
+  get size(): number {
+    return this.#running.size
+  }
+
+  /** Starts an activity. Its answer is emitted when it ends, never before this call returns. */
+  start(job: ActivityJob): void {
+    const body = this.find(job.name)
+    if (body === undefined) {
+      this.emit(`{"h":${job.h},"abandon":true}`)
+      return
+    }
+    const running: Running = { controller: new AbortController(), reason: undefined }
+    this.#running.set(job.h, running)
+    void this.#run(job, body, running)
+  }
+
+  /** Tells a running activity to stop; one that has ended is left alone. */
+  abort({ h, reason }: Abort): void {
+    const running = this.#running.get(h)
+    if (running === undefined || running.reason !== undefined) return
+    running.reason = reason
+    running.controller.abort(abortError(reason))
+  }
+
+  /** Tells all running activities to stop. */
+  abortAll(reason: AbortReason): void {
+    for (const h of [...this.#running.keys()]) this.abort({ h, reason })
+  }
+
+  async #run(job: ActivityJob, body: ActivityBody, running: Running): Promise<void> {
+    const ctx = new ActivityContext(job, running.controller.signal, this.client)
+    let answer: string
+    try {
+      const result = await body(ctx, job.input as never)
+      answer = `"ok":${encode(result, `result of activity '${job.name}'`, this.payloadLimit)}`
+    } catch (error) {
+      // Stopped because this node gives it up, not because it failed: it is handed back and runs elsewhere.
+      const isHandedBack = running.reason === 'shutdown' || running.reason === 'lost'
+      answer = isHandedBack ? '"abandon":true' : `"err":${encodeError(error)}`
+    }
+    ctx.end()
+    this.#running.delete(job.h)
+    this.emit(`{"h":${job.h},${answer}}`)
+  }
+}
+
+function abortError(reason: AbortReason): HoldfastError {
+  const [code, message] = REASONS[reason]
+  return errorOfCode(message, { code, retryable: reason !== 'cancelled' })
+}

@@ -1,0 +1,38 @@
+/**
+ * The public surface of the package.
+ */
+export { ActivityContext } from './activity/context.js'
+export { Client, type SendResult, type StartOptions, type StartResult } from './client.js'
+export {
+  type ActivityDefinition,
+  type ActivityFunction,
+  type EventDefinition,
+  type InputArguments,
+  type OrchestrationDefinition,
+  type OrchestrationFunction,
+  defineActivity,
+  defineEvent,
+  defineOrchestration,
+} from './define.js'
+export { type ErrorPayload, fromErrorPayload, toErrorPayload } from './error-payload.js'
+export {
+  ActivityFailedError,
+  CancelledError,
+  CircuitOpenError,
+  HoldfastError,
+  type HoldfastErrorOptions,
+  InstanceExistsError,
+  NondeterminismError,
+  OrchestrationFailedError,
+  SaturatedError,
+  TimeoutError,
+} from './errors.js'
+export { OrchestrationHandle } from './handle.js'
+export { MAX_NAME_BYTES, MAX_TAG_NAME_BYTES } from './ids.js'
+export type { Duration, JsPoolOptions, JsRuntimeOptions, PoolOptions, RuntimeOptions } from './options.js'
+export { PostgresProvider, type ProviderSource } from './provider.js'
+export { type ActivityOptions, OrchestrationContext, type ResultOf } from './replay/context.js'
+export type { ActivityTask, RaceResult, Settled, Task } from './replay/task.js'
+export type { ActivityRetryPolicy, RetryPolicy } from './retry.js'
+export { Runtime } from './runtime.js'
+export type { HistoryEvent, InstanceInfo, OrchestrationResult, OrchestrationStatus, StatusWord } from './status.js'

@@ -1,0 +1,2 @@
+/** Loads the native addon. */
+export function loadBinding(): unknown

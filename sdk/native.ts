@@ -1,0 +1,63 @@
+/**
+ * The native addon as this package sees it, typed by hand. Loaded at the first use, never at import.
+ *
+ * Texts cross as JSON; failures come as values, because a native promise cannot reject with an error class of ours.
+ */
+import { HoldfastError } from './errors.js'
+import { loadBinding } from './load-binding.cjs'
+import type { NativePoolOptions, NativeRuntimeOptions } from './options.js'
+import type { Outcome } from './unwrap.js'
+
+/** A connected pool with its schema. */
+export interface NativeProvider {
+  close(): Promise<Outcome<null>>
+  stats(): string
+}
+
+/** Sends and asks. */
+export interface NativeClient {
+  /** Items `{ id, name, version, input }` give `{ created, same }` each. */
+  start(itemsJson: string): Promise<Outcome<string>>
+  /** `{ kind: 'event' | 'queue' | 'cancel', … }` gives `{ accepted }`. */
+  send(itemJson: string): Promise<Outcome<string>>
+  get(id: string): Promise<Outcome<string | null>>
+  wait(id: string, timeoutMs: number): Promise<Outcome<string | null>>
+  history(id: string, execution: number): Promise<Outcome<string>>
+}
+
+/** Runs turns and activities. */
+export interface NativeRuntime {
+  start(handlersJson: string): Promise<Outcome<null>>
+  /** The next batch of work; null once the runtime is closed. */
+  next(max: number): Promise<string | null>
+  complete(text: string): void
+  shutdown(timeoutMs: number): Promise<Outcome<null>>
+}
+
+/** The addon. */
+export interface NativeBinding {
+  JsPostgresProvider: { connect(url: string, schema: string, options: NativePoolOptions): Promise<Outcome<NativeProvider>> }
+  JsClient: new (provider: NativeProvider) => NativeClient
+  JsRuntime: new (provider: NativeProvider, options: NativeRuntimeOptions) => NativeRuntime
+}
+
+let loaded: NativeBinding | undefined
+
+/** The addon, loaded at the first call. */
+export function binding(): NativeBinding {
+  if (loaded === undefined) {
+    try {
+      loaded = loadBinding() as NativeBinding
+    } catch (cause) {
+      const platform = `${process.platform} ${process.arch}`
+      const message = `the native addon of holdfast for ${platform} could not be loaded: ${cause instanceof Error ? cause.message : String(cause)}`
+      throw new HoldfastError(message, { code: 'NATIVE_MISSING', cause })
+    }
+  }
+  return loaded
+}
+
+/** Puts another addon in place (tests do), or takes it away again. */
+export function useBinding(replacement: NativeBinding | undefined): void {
+  loaded = replacement
+}

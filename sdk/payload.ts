@@ -1,0 +1,156 @@
+/**
+ * Payloads: user values as JSON text.
+ *
+ * The text is exactly what `JSON.stringify` gives (`undefined` stands for `null`). Getters and `toJSON` run once. A value
+ * that would change silently or cannot be written is refused here, at the call that hands it over, naming the argument and
+ * the path of the bad value. Never parses or rewrites text that is already encoded.
+ */
+import { HoldfastError } from './errors.js'
+
+/** Longest payload in bytes of UTF-8 unless the runtime's `payloadByteLimit` says otherwise. */
+export const DEFAULT_PAYLOAD_BYTES = 64 * 1024 * 1024
+
+/** Depth up to which the quick look goes; deeper (or circular) values take the careful way. */
+const QUICK_DEPTH = 64
+
+/** Depth past which a value is refused: `JSON.stringify` recurses, and its stack is bounded. */
+const MAX_DEPTH = 1000
+
+/** Writes `value` as JSON text; `what` names the argument in the error. */
+export function encode(value: unknown, what: string, limit: number = DEFAULT_PAYLOAD_BYTES): string {
+  const text = isPlain(value, 0) ? JSON.stringify(value) : JSON.stringify(snapshot(value, what))
+  const json = text ?? 'null'
+  // A UTF-16 unit takes at most three bytes, so short texts need no count.
+  if (json.length * 3 > limit) {
+    const bytes = Buffer.byteLength(json)
+    if (bytes > limit) throw refused(what, '$', `is ${bytes} bytes long as JSON, more than the limit of ${limit}`)
+  }
+  return json
+}
+
+/** Reads JSON text. */
+export function decode(text: string): unknown {
+  return JSON.parse(text)
+}
+
+/** True for a value made only of data properties, finite numbers, strings, booleans, null and undefined. */
+function isPlain(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+    case 'undefined':
+      return true
+    case 'number':
+      return Number.isFinite(value)
+    case 'object':
+      return value === null || (depth < QUICK_DEPTH && isPlainObject(value, depth))
+    default:
+      return false
+  }
+}
+
+function isPlainObject(value: object, depth: number): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype === Array.prototype) {
+    const list = value as readonly unknown[]
+    if ('toJSON' in value) return false
+    for (let i = 0; i < list.length; i++) {
+      const property = Object.getOwnPropertyDescriptor(list, i)
+      if (property === undefined || property.get !== undefined || !isPlain(property.value, depth + 1)) return false
+    }
+    return true
+  }
+  if ((prototype !== Object.prototype && prototype !== null) || 'toJSON' in value) return false
+  for (const key of Object.keys(value)) {
+    const property = Object.getOwnPropertyDescriptor(value, key)
+    if (property === undefined || property.get !== undefined || !isPlain(property.value, depth + 1)) return false
+  }
+  return true
+}
+
+/** A plain copy that `JSON.stringify` writes as it would have written `value`; finds the first bad value. */
+function snapshot(value: unknown, what: string): unknown {
+  const root = { '': value }
+  return copy(root, '', what, [], [])
+}
+
+function copy(holder: object, key: string, what: string, path: string[], parents: object[]): unknown {
+  const value = written(holder, key, what, path)
+  switch (typeof value) {
+    case 'number':
+      if (!Number.isFinite(value)) throw refused(what, at(path), `is ${value}, which JSON cannot hold`)
+      return value
+    case 'bigint':
+      throw refused(what, at(path), 'is a BigInt, which JSON cannot hold; pass it as a string')
+    case 'function':
+    case 'symbol':
+      return undefined
+    case 'object':
+      return value === null ? null : copyObject(value, what, path, parents)
+    default:
+      return value
+  }
+}
+
+function copyObject(value: object, what: string, path: string[], parents: object[]): unknown {
+  if (parents.includes(value)) throw refused(what, at(path), 'is circular: it holds itself')
+  if (parents.length >= MAX_DEPTH) throw refused(what, at(path), `is nested more than ${MAX_DEPTH} levels deep`)
+  parents.push(value)
+  let result: unknown
+  if (Array.isArray(value)) {
+    const list: unknown[] = []
+    for (let i = 0; i < value.length; i++) {
+      path.push(`[${i}]`)
+      list.push(copy(value, String(i), what, path, parents))
+      path.pop()
+    }
+    result = list
+  } else {
+    // Without a prototype, so that a key named __proto__ is an ordinary key.
+    const fields = Object.create(null) as Record<string, unknown>
+    for (const key of Object.keys(value)) {
+      path.push(/^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`)
+      const field = copy(value, key, what, path, parents)
+      if (field !== undefined) fields[key] = field
+      path.pop()
+    }
+    result = fields
+  }
+  parents.pop()
+  return result
+}
+
+/** What `JSON.stringify` writes for a property: after its getter, its `toJSON` and the unboxing of wrapper objects. */
+function written(holder: object, key: string, what: string, path: string[]): unknown {
+  try {
+    let value = (holder as Record<string, unknown>)[key]
+    if ((typeof value === 'object' && value !== null) || typeof value === 'bigint') {
+      const toJSON = (value as { toJSON?: unknown }).toJSON
+      if (typeof toJSON === 'function') value = toJSON.call(value, key) as unknown
+    }
+    if (value instanceof Number) return Number(value)
+    if (value instanceof String) return String(value)
+    if (value instanceof Boolean) return value.valueOf()
+    if (value instanceof BigInt) return value.valueOf()
+    return value
+  } catch (cause) {
+    throw refused(what, at(path), `threw while it was read: ${describe(cause)}`, cause)
+  }
+}
+
+function describe(cause: unknown): string {
+  try {
+    return cause instanceof Error ? cause.message : String(cause)
+  } catch {
+    return 'an error that cannot be shown'
+  }
+}
+
+function at(path: readonly string[]): string {
+  return `$${path.join('')}`
+}
+
+function refused(what: string, where: string, why: string, cause?: unknown): HoldfastError {
+  const subject = where === '$' ? what : `${what}: the value at ${where}`
+  return new HoldfastError(`${subject} ${why}`, { code: 'INVALID_PAYLOAD', retryable: false, cause })
+}

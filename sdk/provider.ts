@@ -1,0 +1,153 @@
+/**
+ * Providers: where the state lives. The only one is PostgreSQL: given by URL, by the environment, or, in development only, a
+ * server that this package starts itself.
+ */
+import { HoldfastError } from './errors.js'
+import { checkName, invalidArgument, kindOf } from './ids.js'
+import { type NativeProvider, binding } from './native.js'
+import { type PoolOptions, checkPoolOptions } from './options.js'
+import { unwrap } from './unwrap.js'
+
+/** Where the URL of a provider came from. */
+export type ProviderSource = 'argument' | 'HOLDFAST_DATABASE_URL' | 'DATABASE_URL' | 'embedded'
+
+/** Schema of the tables unless another is named. */
+const DEFAULT_SCHEMA = 'holdfast'
+
+/** PostgreSQL cuts longer names. */
+const MAX_SCHEMA_BYTES = 63
+
+/** Key of the native side; shared by both copies of this package. */
+const NATIVE = Symbol.for('holdfast.native')
+
+/** What `sdk/dev` gives: a running server and how to let go of it. */
+interface EmbeddedServer {
+  url: string
+  release(): Promise<void>
+}
+
+interface DevModule {
+  embeddedUrl(): Promise<EmbeddedServer>
+}
+
+interface Address {
+  url: string
+  source: ProviderSource
+  release: () => Promise<void>
+}
+
+/**
+ * A connection to PostgreSQL, shared by clients and runtimes.
+ *
+ * @example
+ * const provider = await PostgresProvider.connect(process.env.DATABASE_URL)
+ * const client = new Client(provider)
+ * await provider.close()
+ */
+export class PostgresProvider {
+  /** Where the URL came from. */
+  readonly source: ProviderSource
+  /** Schema of the tables. */
+  readonly schema: string
+  readonly #native: NativeProvider
+  readonly #release: () => Promise<void>
+  #closing: Promise<void> | undefined
+
+  private constructor(native: NativeProvider, address: Address, schema: string) {
+    this.#native = native
+    this.source = address.source
+    this.schema = schema
+    this.#release = address.release
+  }
+
+  /**
+   * Connects and brings the schema `holdfast` up to date. Without a URL it takes `HOLDFAST_DATABASE_URL`, then
+   * `DATABASE_URL`, then starts a PostgreSQL of its own (never with `NODE_ENV=production`); `source` says which.
+   */
+  static async connect(url?: string, options?: PoolOptions): Promise<PostgresProvider> {
+    return await open(url, DEFAULT_SCHEMA, options)
+  }
+
+  /** The same in a schema of another name, which is made when it is missing. */
+  static async connectWithSchema(url: string | undefined, schema: string, options?: PoolOptions): Promise<PostgresProvider> {
+    return await open(url, checkName(schema, 'schema', MAX_SCHEMA_BYTES), options)
+  }
+
+  /** Numbers of the pool. */
+  stats(): Record<string, unknown> {
+    return JSON.parse(this.#native.stats()) as Record<string, unknown>
+  }
+
+  /** Gives up this share of the pool; the last one closes it. Closing twice is closing once. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    try {
+      unwrap(await this.#native.close())
+    } finally {
+      await this.#release()
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  /** @internal The native side, for clients and runtimes. */
+  get [NATIVE](): NativeProvider {
+    return this.#native
+  }
+
+  /** @internal */
+  static make(native: NativeProvider, address: Address, schema: string): PostgresProvider {
+    return new PostgresProvider(native, address, schema)
+  }
+}
+
+/** The native side of a provider. */
+export function nativeOf(provider: PostgresProvider): NativeProvider {
+  if (typeof provider !== 'object' || provider === null || !(NATIVE in provider)) {
+    throw invalidArgument(`provider must be a PostgresProvider, not ${kindOf(provider)}`)
+  }
+  return provider[NATIVE]
+}
+
+async function open(url: string | undefined, schema: string, options: PoolOptions | undefined): Promise<PostgresProvider> {
+  const checked = checkPoolOptions(options)
+  const address = await addressOf(url)
+  try {
+    const native = unwrap(await binding().JsPostgresProvider.connect(address.url, schema, checked))
+    return PostgresProvider.make(native, address, schema)
+  } catch (error) {
+    await address.release()
+    throw error
+  }
+}
+
+const nothing = async (): Promise<void> => {}
+
+async function addressOf(url: string | undefined): Promise<Address> {
+  if (url !== undefined && url !== null) {
+    if (typeof url !== 'string' || url.trim() === '') throw invalidArgument('url must be a non-empty string such as postgres://host/database')
+    return { url, source: 'argument', release: nothing }
+  }
+  for (const source of ['HOLDFAST_DATABASE_URL', 'DATABASE_URL'] as const) {
+    const found = process.env[source]?.trim()
+    if (found !== undefined && found !== '') return { url: found, source, release: nothing }
+  }
+  if (process.env['NODE_ENV'] === 'production') {
+    const message =
+      'no database URL: give PostgresProvider.connect() one, or set HOLDFAST_DATABASE_URL or DATABASE_URL; ' +
+      'the embedded server is for development and is not started with NODE_ENV=production'
+    throw new HoldfastError(message, { code: 'NO_DATABASE_URL' })
+  }
+  // A computed name keeps bundlers from pulling the development part into production.
+  const development = './dev/index.js'
+  const { embeddedUrl } = (await import(development)) as DevModule
+  const server = await embeddedUrl()
+  process.stderr.write('holdfast: no database URL given, using the embedded PostgreSQL server (development only)\n')
+  return { url: server.url, source: 'embedded', release: () => server.release() }
+}

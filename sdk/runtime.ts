@@ -1,0 +1,223 @@
+/**
+ * The runtime: pulls work from the engine, runs the user's functions, and answers.
+ *
+ * One pull gives a batch; answers that are ready in the same turn of the event loop go back together. The open pull keeps the
+ * process alive, so it lives exactly while the runtime is started. Handlers and frames belong to this runtime alone.
+ */
+import { type Abort, ActivityRunner } from './activity/runner.js'
+import type { ActivityJob } from './activity/context.js'
+import { Client } from './client.js'
+import {
+  type ActivityDefinition,
+  type ActivityFunction,
+  type OrchestrationDefinition,
+  type OrchestrationFunction,
+  checkFunction,
+  nameOf,
+} from './define.js'
+import { HoldfastError } from './errors.js'
+import { checkVersion, checkWhole } from './ids.js'
+import { type NativeRuntime, binding } from './native.js'
+import { type Duration, type RuntimeOptions, checkRuntimeOptions } from './options.js'
+import { DEFAULT_PAYLOAD_BYTES } from './payload.js'
+import { type PostgresProvider, nativeOf } from './provider.js'
+import { type OrchestrationBody, DEFAULT_VERSION, Registry } from './registry.js'
+import { OrchestrationContext } from './replay/context.js'
+import { Driver } from './replay/driver.js'
+import type { FrameBody } from './replay/frame.js'
+import type { Activation, ActivationStart } from './replay/wire.js'
+import { unwrap } from './unwrap.js'
+
+/** Items of one pull: measured best between 32 and 128, where the crossing is cheap and no batch takes long. */
+const BATCH = 64
+
+/** How long `shutdown` waits for running work unless told otherwise. */
+const SHUTDOWN_MS = 1000
+
+interface Batch {
+  turns?: Activation[]
+  activities?: ActivityJob[]
+  aborts?: Abort[]
+  evict?: number[]
+}
+
+/**
+ * Runs orchestrations and activities.
+ *
+ * @example
+ * const runtime = new Runtime(provider, { orchestrationConcurrency: 64 })
+ * runtime.registerActivity('charge', async (ctx, order) => charge(order))
+ * runtime.registerOrchestration('checkout', async (ctx, order) => await ctx.scheduleActivity('charge', order))
+ * await runtime.start()
+ */
+export class Runtime {
+  readonly #provider: PostgresProvider
+  readonly #native: NativeRuntime
+  readonly #registry = new Registry()
+  readonly #driver: Driver
+  readonly #runner: ActivityRunner
+  #client: Client | undefined
+  #turnAnswers: string[] = []
+  #activityAnswers: string[] = []
+  #isFlushing = false
+  #state: 'new' | 'started' | 'stopped' = 'new'
+  #pulling: Promise<void> | undefined
+  #stopping: Promise<void> | undefined
+
+  /** `dispatcherPollInterval` is another name of `dispatcherPollIntervalMs`. */
+  constructor(provider: PostgresProvider, options?: RuntimeOptions & { dispatcherPollInterval?: Duration }) {
+    const checked = checkRuntimeOptions(options)
+    const limit = checked.payloadByteLimit ?? DEFAULT_PAYLOAD_BYTES
+    this.#provider = provider
+    this.#native = new (binding().JsRuntime)(nativeOf(provider), checked)
+    this.#driver = new Driver(
+      (start) => this.#bodyOf(start),
+      (reply) => this.#answer('turn', reply),
+      limit,
+    )
+    this.#runner = new ActivityRunner(
+      (name) => this.#registry.activity(name),
+      () => this.#ownClient(),
+      (answer) => this.#answer('activity', answer),
+      limit,
+    )
+  }
+
+  /** Registers an activity. */
+  registerActivity<I, O>(activity: ActivityDefinition<I, O>, fn?: ActivityFunction<I, O>): void
+  registerActivity<I = unknown, O = unknown>(name: string, fn: ActivityFunction<I, O>): void
+  registerActivity<I, O>(activity: string | ActivityDefinition<I, O>, fn?: ActivityFunction<I, O>): void {
+    const name = nameOf(activity, 'activity', 'activity name')
+    const body = fn ?? (typeof activity === 'object' ? activity.fn : undefined)
+    checkFunction(body, `activity '${name}'`)
+    this.#registry.addActivity(name, body as ActivityFunction<never, unknown>)
+  }
+
+  /** Registers an orchestration; without a version it is 1.0.0. */
+  registerOrchestration<I, O>(orchestration: OrchestrationDefinition<I, O>, fn?: OrchestrationFunction<I, O>): void
+  registerOrchestration<I = unknown, O = unknown>(name: string, fn: OrchestrationFunction<I, O>): void
+  registerOrchestration<I, O>(orchestration: string | OrchestrationDefinition<I, O>, fn?: OrchestrationFunction<I, O>): void {
+    const version = typeof orchestration === 'object' ? orchestration?.version : undefined
+    this.#register(orchestration, version ?? DEFAULT_VERSION, fn)
+  }
+
+  /** Registers one version of an orchestration. */
+  registerOrchestrationVersioned<I, O>(
+    orchestration: OrchestrationDefinition<I, O>,
+    version: string,
+    fn?: OrchestrationFunction<I, O>,
+  ): void
+  registerOrchestrationVersioned<I = unknown, O = unknown>(name: string, version: string, fn: OrchestrationFunction<I, O>): void
+  registerOrchestrationVersioned<I, O>(
+    orchestration: string | OrchestrationDefinition<I, O>,
+    version: string,
+    fn?: OrchestrationFunction<I, O>,
+  ): void {
+    this.#register(orchestration, checkVersion(version), fn)
+  }
+
+  #register<I, O>(
+    orchestration: string | OrchestrationDefinition<I, O>,
+    version: string,
+    fn: OrchestrationFunction<I, O> | undefined,
+  ): void {
+    const name = nameOf(orchestration, 'orchestration', 'orchestration name')
+    const body = fn ?? (typeof orchestration === 'object' ? orchestration.fn : undefined)
+    checkFunction(body, `orchestration '${name}'`)
+    this.#registry.addOrchestration(name, version, body as unknown as OrchestrationBody)
+  }
+
+  /** Starts to take work. A runtime starts once. */
+  async start(): Promise<void> {
+    if (this.#state !== 'new') {
+      const message = this.#state === 'started' ? 'the runtime was started already' : 'the runtime was shut down; make a new one'
+      throw new HoldfastError(message, { code: 'RUNTIME_STARTED' })
+    }
+    this.#state = 'started'
+    try {
+      unwrap(await this.#native.start(this.#registry.close()))
+    } catch (error) {
+      this.#state = 'stopped'
+      throw error
+    }
+    this.#pulling = this.#pull()
+  }
+
+  /**
+   * Stops: takes nothing new, hands back what was not begun, waits up to `timeoutMs` for what runs, then tells it to stop.
+   * Calling it again gives the same promise.
+   */
+  shutdown(timeoutMs: number = SHUTDOWN_MS): Promise<void> {
+    this.#stopping ??= this.#shutdown(timeoutMs)
+    return this.#stopping
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.shutdown()
+  }
+
+  async #shutdown(timeoutMs: number): Promise<void> {
+    checkWhole(timeoutMs, 'timeoutMs', 0)
+    const wasStarted = this.#state === 'started'
+    this.#state = 'stopped'
+    if (!wasStarted) return
+    const outcome = await this.#native.shutdown(timeoutMs)
+    await this.#pulling
+    this.#runner.abortAll('shutdown')
+    unwrap(outcome)
+  }
+
+  /** Pulls until the engine says that it is closed. */
+  async #pull(): Promise<void> {
+    for (;;) {
+      const text = await this.#native.next(BATCH)
+      if (text === null || text === undefined) return
+      try {
+        await this.#take(JSON.parse(text) as Batch)
+      } catch (error) {
+        // Only a defect of this package or of the engine gets here; leases bring the work back.
+        process.emitWarning(error instanceof Error ? error : String(error), { code: 'HOLDFAST_INTERNAL' })
+      }
+    }
+  }
+
+  async #take(batch: Batch): Promise<void> {
+    if (batch.evict !== undefined) this.#driver.evict(batch.evict)
+    for (const abort of batch.aborts ?? []) this.#runner.abort(abort)
+    for (const job of batch.activities ?? []) this.#runner.start(job)
+    const rounds = this.#driver.run(batch.turns ?? [])
+    this.#flush()
+    // The next pull waits a little, so that it finds a batch; not for a long replay.
+    if (rounds !== undefined) await Promise.race([rounds, new Promise((resolve) => setImmediate(() => setImmediate(resolve)))])
+  }
+
+  /** Notes an answer; it goes back with all others of this turn of the event loop. */
+  #answer(kind: 'turn' | 'activity', text: string): void {
+    const answers = kind === 'turn' ? this.#turnAnswers : this.#activityAnswers
+    answers.push(text)
+    if (this.#isFlushing) return
+    this.#isFlushing = true
+    setImmediate(() => this.#flush())
+  }
+
+  #flush(): void {
+    this.#isFlushing = false
+    const turns = this.#turnAnswers
+    const activities = this.#activityAnswers
+    if (turns.length === 0 && activities.length === 0) return
+    this.#turnAnswers = []
+    this.#activityAnswers = []
+    this.#native.complete(`{"turns":[${turns.join(',')}],"activities":[${activities.join(',')}]}`)
+  }
+
+  #bodyOf(start: ActivationStart): FrameBody | undefined {
+    const body = this.#registry.orchestration(start.name, start.version)
+    if (body === undefined) return undefined
+    return (frame) => body(new OrchestrationContext(frame) as never, start.input as never)
+  }
+
+  #ownClient(): Client {
+    this.#client ??= new Client(this.#provider)
+    return this.#client
+  }
+}
