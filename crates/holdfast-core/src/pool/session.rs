@@ -316,6 +316,11 @@ impl Deref for Limited<'_> {
     }
 }
 
+impl Drop for Limited<'_> {
+    /// Does nothing, but makes the compiler refuse a view that is still there when its lease ends.
+    fn drop(&mut self) {}
+}
+
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("broken", &self.is_broken()).field("limit", &self.limit).finish()

@@ -1,17 +1,19 @@
 //! Finds the programs of a PostgreSQL server. It installs and downloads nothing.
 
 use std::{
-    env, fs, io,
+    env,
+    ffi::OsString,
+    fs, io,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
 };
 
-/// A folder with `initdb` and `pg_ctl`, and the folder of libraries they need, if any.
+/// A folder with `initdb` and `pg_ctl`, and the search path for libraries they need, if any.
 #[derive(Debug, Clone)]
 pub(crate) struct Binaries {
     bin: PathBuf,
-    libraries: Option<PathBuf>,
+    libraries: Option<OsString>,
 }
 
 impl Binaries {
@@ -57,7 +59,7 @@ fn folders(parent: &Path) -> Vec<PathBuf> {
 }
 
 /// npm strips symbolic links from packages; the npm package of the server lists them in a file.
-fn link_libraries(bin: &Path, links: &Path) -> io::Result<Option<PathBuf>> {
+fn link_libraries(bin: &Path, links: &Path) -> io::Result<Option<OsString>> {
     let Some(native) = bin.parent() else { return Ok(None) };
     let Ok(list) = fs::read_to_string(native.join("pg-symlinks.json")) else { return Ok(None) };
     let native = native.canonicalize()?;
@@ -71,5 +73,6 @@ fn link_libraries(bin: &Path, links: &Path) -> io::Result<Option<PathBuf>> {
         let Some(name) = Path::new(target).file_name() else { continue };
         symlink(package.join(source), links.join(name))?;
     }
-    Ok(Some(links.to_owned()))
+    let path = env::join_paths([links, &native.join("lib")]).map_err(io::Error::other)?;
+    Ok(Some(path))
 }

@@ -27,7 +27,7 @@ impl TestDatabase {
         DATABASE.get_or_init(|| match env::var("HOLDFAST_TEST_DATABASE_URL") {
             Ok(url) if !url.is_empty() => Self { url, _server: None },
             _ => {
-                let server = TestServer::start("", |_| {});
+                let server = TestServer::start(|_| String::new());
                 Self { url: server.url(), _server: Some(Mutex::new(server)) }
             }
         })

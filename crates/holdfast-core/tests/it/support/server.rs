@@ -32,14 +32,14 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    /// Starts a server with further lines for its configuration; `prepare` may put files into the folder first.
-    pub(crate) fn start(settings: &str, prepare: impl FnOnce(&Path)) -> Self {
+    /// Starts a server; `prepare` may put files into its folder and gives further lines for its configuration.
+    pub(crate) fn start(prepare: impl FnOnce(&Path) -> String) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = env::temp_dir().join(format!("holdfast-test-{}-{count}", std::process::id()));
         fs::create_dir_all(&folder).expect("a temporary folder");
         let server = Self { watchdog: watchdog(&folder), folder };
-        prepare(&server.folder);
+        let settings = prepare(&server.folder);
         if is_root() {
             give_away(&server.folder);
         }
@@ -66,7 +66,7 @@ impl TestServer {
              synchronous_commit = off\nfull_page_writes = off\n",
             server.folder.display()
         );
-        fs::write(data.join("postgresql.auto.conf"), defaults + settings)
+        fs::write(data.join("postgresql.auto.conf"), defaults + &settings)
             .expect("the server's configuration");
         run(
             &server.folder,

@@ -1,0 +1,176 @@
+//! Who gets a session, who waits, and who shares a pool.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, future::join_all};
+use holdfast_core::{
+    error::ErrorKind,
+    pool::{CallerClass, Pool, PoolConfig},
+};
+
+use super::{ask, lease, number, own_pid, pool, sessions_named, until};
+use crate::support::TestDatabase;
+
+#[tokio::test]
+async fn never_more_sessions_than_clients() {
+    let config = PoolConfig { max_clients: 3, ..TestDatabase::get().pool_config() };
+    let name = config.application_name.clone();
+    let pool = Pool::connect(TestDatabase::get().url(), config).await.expect("a pool");
+    let counts = join_all((0..60).map(|_| async {
+        let session = lease(&pool).await;
+        sessions_named(&session, &name).await
+    }))
+    .await;
+    assert!(counts.iter().all(|count| *count <= 3), "{counts:?}");
+    assert!(pool.stats().total <= 3);
+}
+
+#[tokio::test]
+async fn waiting_callers_are_bounded() {
+    let pool = pool(|config| (config.max_clients, config.max_waiting) = (1, 2)).await;
+    let held = lease(&pool).await;
+    let waiting = join_all((0..2).map(|_| async { drop(lease(&pool).await) }));
+    tokio::pin!(waiting);
+    assert!((&mut waiting).now_or_never().is_none(), "both wait");
+    assert_eq!(pool.stats().waiting, 2);
+    let error = pool.acquire(CallerClass::Critical).await.expect_err("the queue is full");
+    assert_eq!(error.kind(), ErrorKind::Saturated);
+    assert!(error.to_string().contains('2'), "{error}");
+    assert!(error.retry_hint().is_some());
+    drop(held);
+    waiting.await;
+    assert_eq!(pool.stats().waiting, 0);
+}
+
+#[tokio::test]
+async fn a_waiter_that_runs_out_of_time_is_saturated_and_leaves_the_queue() {
+    let pool =
+        pool(|config| (config.max_clients, config.acquire_timeout) = (1, Duration::from_millis(30))).await;
+    let held = lease(&pool).await;
+    let error = pool.acquire(CallerClass::Ordinary).await.expect_err("nobody gives back");
+    assert_eq!(error.kind(), ErrorKind::Saturated);
+    let stats = pool.stats();
+    assert_eq!((stats.waiting, stats.saturation_rejections, stats.connection_errors), (0, 1, 0));
+    drop(held);
+    lease(&pool).await;
+}
+
+#[tokio::test]
+async fn a_waiter_that_gives_up_leaves_its_place_to_others() {
+    let pool = pool(|config| config.max_clients = 1).await;
+    let held = lease(&pool).await;
+    let mut given_up = Box::pin(lease(&pool));
+    assert!((&mut given_up).now_or_never().is_none());
+    let mut patient = Box::pin(lease(&pool));
+    assert!((&mut patient).now_or_never().is_none());
+    // The place goes to the first waiter, who is gone before it hears of it.
+    drop(held);
+    drop(given_up);
+    patient.await;
+    assert_eq!((pool.stats().waiting, pool.stats().total), (0, 1));
+}
+
+#[tokio::test]
+async fn a_critical_caller_goes_before_an_ordinary_one() {
+    let pool = pool(|config| config.max_clients = 1).await;
+    let held = lease(&pool).await;
+    let mut ordinary = Box::pin(pool.acquire(CallerClass::Ordinary));
+    assert!((&mut ordinary).now_or_never().is_none());
+    let mut critical = Box::pin(pool.acquire(CallerClass::Critical));
+    assert!((&mut critical).now_or_never().is_none());
+    drop(held);
+    let first = tokio::select! {
+        biased;
+        _ = &mut ordinary => "ordinary",
+        lease = &mut critical => { drop(lease); "critical" }
+    };
+    assert_eq!(first, "critical");
+    ordinary.await.expect("its turn");
+}
+
+#[tokio::test]
+async fn equal_requests_share_one_pool_until_the_last_share_is_closed() {
+    let config = TestDatabase::get().pool_config();
+    let name = config.application_name.clone();
+    let observer = TestDatabase::get().pool().await;
+    let observer = lease(&observer).await;
+    let url = TestDatabase::get().url();
+    let first = Pool::connect(url, config.clone()).await.expect("a pool");
+    let spelled = url.replacen("postgres://", "postgresql://", 1);
+    let second = Pool::connect(&spelled, config.clone()).await.expect("the same pool");
+    let pid = own_pid(&*lease(&first).await).await;
+    assert_eq!(pid, own_pid(&*lease(&second).await).await, "one pool");
+    let other = Pool::connect(url, PoolConfig { max_waiting: 5, ..config }).await.expect("another pool");
+    assert_ne!(pid, own_pid(&*lease(&other).await).await, "other options, other pool");
+    other.close().await;
+
+    first.close().await;
+    first.close().await;
+    let error = first.acquire(CallerClass::Ordinary).await.expect_err("its share is given up");
+    assert_eq!(error.kind(), ErrorKind::Closed);
+    assert_eq!(pid, own_pid(&*lease(&second).await).await, "the other share stands");
+    second.close().await;
+    until("no session is left", async || sessions_named(&observer, &name).await == 0).await;
+}
+
+#[tokio::test]
+async fn a_dropped_share_counts_as_closed() {
+    let config = TestDatabase::get().pool_config();
+    let name = config.application_name.clone();
+    let observer = TestDatabase::get().pool().await;
+    let observer = lease(&observer).await;
+    let pool = Pool::connect(TestDatabase::get().url(), config).await.expect("a pool");
+    assert_eq!(sessions_named(&observer, &name).await, 1);
+    drop(pool);
+    until("no session is left", async || sessions_named(&observer, &name).await == 0).await;
+}
+
+#[tokio::test]
+async fn closing_refuses_who_waits_and_closes_what_comes_back() {
+    let config = PoolConfig { max_clients: 1, ..TestDatabase::get().pool_config() };
+    let name = config.application_name.clone();
+    let observer = TestDatabase::get().pool().await;
+    let observer = lease(&observer).await;
+    let pool = Pool::connect(TestDatabase::get().url(), config).await.expect("a pool");
+    let held = lease(&pool).await;
+    let mut waiting = Box::pin(pool.acquire(CallerClass::Ordinary));
+    assert!((&mut waiting).now_or_never().is_none());
+    pool.close().await;
+    assert_eq!(waiting.await.expect_err("closed").kind(), ErrorKind::Closed);
+    ask(&held, "select 1").await.expect("a session on loan stays whole");
+    drop(held);
+    until("no session is left", async || sessions_named(&observer, &name).await == 0).await;
+}
+
+#[tokio::test]
+async fn a_session_idle_too_long_is_closed() {
+    let config = PoolConfig { idle_timeout: Duration::from_millis(20), ..TestDatabase::get().pool_config() };
+    let name = config.application_name.clone();
+    let observer = TestDatabase::get().pool().await;
+    let observer = lease(&observer).await;
+    let pool = Pool::connect(TestDatabase::get().url(), config).await.expect("a pool");
+    until("it is closed", async || sessions_named(&observer, &name).await == 0).await;
+    assert_eq!(pool.stats().total, 0);
+    lease(&pool).await;
+}
+
+#[tokio::test]
+async fn a_burst_of_many_tasks_is_served() {
+    let pool = pool(|config| (config.max_clients, config.max_waiting) = (2, 1_000)).await;
+    let tasks: Vec<_> = (0..400)
+        .map(|at| {
+            let pool = Arc::clone(&pool);
+            let class = if at % 3 == 0 { CallerClass::Critical } else { CallerClass::Ordinary };
+            tokio::spawn(async move {
+                let session = pool.acquire(class).await.expect("its turn comes");
+                number(&session, "select 1::bigint").await
+            })
+        })
+        .collect();
+    for task in tasks {
+        assert_eq!(task.await.expect("no panic"), 1);
+    }
+    let stats = pool.stats();
+    assert_eq!((stats.waiting, stats.saturation_rejections), (0, 0));
+    assert!(stats.acquires >= 400 && stats.total <= 2);
+}

@@ -1,0 +1,144 @@
+//! What cannot be reached, who is full, and what errors never tell.
+
+use std::time::Duration;
+
+use holdfast_core::{
+    error::ErrorKind,
+    pool::{CallerClass, Pool, PoolConfig},
+};
+use tokio::net::TcpListener;
+
+use super::{ask, lease};
+use crate::support::{FaultProxy, TestDatabase};
+
+fn quick() -> PoolConfig {
+    PoolConfig { connect_timeout: Duration::from_millis(200), ..TestDatabase::get().pool_config() }
+}
+
+/// A loopback port where nobody answers the protocol: the listener is kept, nothing is accepted.
+async fn silent_port() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    (listener, port)
+}
+
+#[tokio::test]
+async fn passwords_never_appear_in_errors() {
+    let (listener, port) = silent_port().await;
+    let mut texts = Vec::new();
+    for url in [
+        format!("postgres://user:geheim@127.0.0.1:{port}/d"),
+        "postgres://user:geheim@127.0.0.1:1/d".to_owned(),
+        "postgres://user:geheim@no-such-host.invalid/d".to_owned(),
+        "postgres://user:geheim@%zz/d".to_owned(),
+        "postgres://user:gehe%im@h/d".to_owned(),
+        "postgres://user:x@geheim@h/d".to_owned(),
+        "geheim".to_owned(),
+        "postgres://h/d?password=geheim&sslmode=geheim".to_owned(),
+        "postgres://h/d?passwort=geheim".to_owned(),
+    ] {
+        let error = Pool::connect(&url, quick()).await.expect_err(&url);
+        texts.push(format!("{error} | {error:?} | {}", error.full_text()));
+    }
+    drop(listener);
+    for text in texts {
+        assert!(!text.contains("geheim"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_pool_shows_its_url_without_credentials() {
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let url = proxy.url().replacen("postgres@", "postgres:geheim@", 1);
+    let pool = Pool::connect(&url, TestDatabase::get().pool_config()).await.expect("a pool");
+    for text in [pool.redacted_url().to_owned(), pool.stats().url, format!("{pool:?}")] {
+        assert!(!text.contains("geheim") && text.contains("127.0.0.1"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_unavailable_in_time() {
+    let (_listener, port) = silent_port().await;
+    let url = format!("postgres://u@127.0.0.1:{port}/d");
+    let error = Pool::connect(&url, quick()).await.expect_err("silence");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("200 ms"), "{error}");
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_unavailable() {
+    let (listener, port) = silent_port().await;
+    drop(listener);
+    let error =
+        Pool::connect(&format!("postgres://u@127.0.0.1:{port}/d"), quick()).await.expect_err("refused");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn a_silent_host_does_not_hide_the_next_one() {
+    let (_listener, silent) = silent_port().await;
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let url = proxy.url().replacen('@', &format!("@127.0.0.1:{silent},"), 1);
+    let pool = Pool::connect(&url, quick()).await.expect("the second host answers");
+    ask(&*lease(&pool).await, "select 1").await.expect("an answer");
+}
+
+#[tokio::test]
+async fn a_read_only_server_is_passed_over_when_writes_are_needed() {
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let read_only = "options=-cdefault_transaction_read_only%3Don";
+    let url = format!("{}?{read_only}&target_session_attrs=read-write", proxy.url());
+    let error = Pool::connect(&url, quick()).await.expect_err("no writes there");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let pool = Pool::connect(&format!("{}?{read_only}", proxy.url()), quick()).await.expect("any will do");
+    lease(&pool).await;
+}
+
+#[tokio::test]
+async fn a_server_without_a_free_session_is_at_capacity() {
+    let admin = TestDatabase::get().pool().await;
+    let role = TestDatabase::get().schema();
+    let create = format!("create role {role} login connection limit 0");
+    lease(&admin).await.batch(&create).await.expect("a role");
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let start = proxy.url().find("://").expect("a URL") + 3;
+    let end = proxy.url().find('@').expect("a user");
+    let url = format!("{}{role}{}", &proxy.url()[..start], &proxy.url()[end..]);
+    let error = Pool::connect(&url, quick()).await.expect_err("full");
+    assert_eq!(error.kind(), ErrorKind::Capacity);
+    lease(&admin).await.batch(&format!("drop role {role}")).await.expect("gone");
+}
+
+#[tokio::test]
+async fn a_database_that_does_not_exist_is_the_urls_fault() {
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let url = proxy.url().replace("/postgres", "/no_such_database");
+    let error = Pool::connect(&url, quick()).await.expect_err("no such database");
+    assert_eq!(error.kind(), ErrorKind::Url);
+    assert!(error.full_text().contains("no_such_database"), "{}", error.full_text());
+}
+
+#[tokio::test]
+async fn a_failed_connect_gives_its_place_back() {
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let config = PoolConfig { max_clients: 1, ..quick() };
+    let pool = Pool::connect(proxy.url(), config).await.expect("a pool");
+    proxy.cut();
+    for _ in 0..3 {
+        if let Ok(session) = pool.acquire(CallerClass::Ordinary).await {
+            ask(&session, "select 1").await.expect_err("cut");
+        }
+    }
+    assert!(pool.stats().connection_errors > 0);
+    proxy.pass();
+    ask(&*lease(&pool).await, "select 1").await.expect("an answer");
+}
+
+#[tokio::test]
+async fn slow_answers_are_answers() {
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let pool = Pool::connect(proxy.url(), TestDatabase::get().pool_config()).await.expect("a pool");
+    let session = lease(&pool).await;
+    proxy.delay_replies(Duration::from_millis(20));
+    ask(&session, "select 1").await.expect("late, but an answer");
+}
