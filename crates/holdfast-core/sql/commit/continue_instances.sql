@@ -11,8 +11,8 @@
 -- $9 next versions text[]
 -- $10 carried messages text[]
 with passed as materialized (
-  select array_agg(exists (
-    select
+  select array_agg((
+    select true
     from /*schema*/turn_queue q
     where q.instance = turn.instance
       and q.fence = turn.fence

@@ -8,8 +8,8 @@
 -- $6 instances text[]
 -- $7 message ids bigint[]
 with passed as materialized (
-  select array_agg(exists (
-    select
+  select array_agg((
+    select true
     from /*schema*/turn_queue q
     where q.instance = turn.instance
       and q.fence = turn.fence

@@ -9,8 +9,8 @@
 -- $7 executions bigint[]
 -- $8 scheduling events int[]
 with passed as materialized (
-  select array_agg(exists (
-    select
+  select array_agg((
+    select true
     from /*schema*/turn_queue q
     where q.instance = turn.instance
       and q.fence = turn.fence

@@ -9,27 +9,28 @@
 select task.ix
 from unnest($1::text[], $2::bigint[], $3::int[], $4::bigint[]) with ordinality as task (instance, execution, event, fence, ix)
 where case
-        when exists (
-          select
+        when (
+          select true
           from /*schema*/activity_queue a
           where a.instance = task.instance and a.execution = task.execution and a.event = task.event
             and a.fence = task.fence
         ) then false
-        when exists (
-          select
+        when (
+          select true
           from /*schema*/activity_queue a
           where a.instance = task.instance and a.execution = task.execution and a.event = task.event
             and a.last_fence = task.fence
         ) then true
-        when exists (
-          select
+        when (
+          select true
           from /*schema*/inbox m
           where m.instance = task.instance and m.execution = task.execution and m.source = task.event
         ) then true
-        else exists (
-          select
+        else (
+          select true
           from /*schema*/history h
           where h.instance = task.instance and h.execution = task.execution and h.event_id > task.event
             and h.source = task.event and h.kind in ('ActivityCompleted', 'ActivityFailed')
+          limit 1
         )
       end

@@ -5,7 +5,7 @@
 select turn.ix
 from unnest($1::text[], $2::bigint[]) with ordinality as turn (instance, fence, ix)
 where case
-        when exists (select from /*schema*/turn_queue q where q.instance = turn.instance and q.fence = turn.fence) then false
-        when exists (select from /*schema*/turn_queue q where q.instance = turn.instance and q.last_fence = turn.fence) then true
-        else exists (select from /*schema*/instance i where i.instance = turn.instance and i.last_fence = turn.fence)
+        when (select true from /*schema*/turn_queue q where q.instance = turn.instance and q.fence = turn.fence) then false
+        when (select true from /*schema*/turn_queue q where q.instance = turn.instance and q.last_fence = turn.fence) then true
+        else (select true from /*schema*/instance i where i.instance = turn.instance and i.last_fence = turn.fence)
       end

@@ -17,8 +17,8 @@
 -- $15 orchestration names text[]
 -- $16 orchestration versions text[]
 with passed as materialized (
-  select array_agg(exists (
-    select
+  select array_agg((
+    select true
     from /*schema*/turn_queue q
     where q.instance = turn.instance
       and q.fence = turn.fence

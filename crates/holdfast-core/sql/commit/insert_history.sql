@@ -13,8 +13,8 @@
 -- $11 times bigint[] (ms)
 -- $12 data text[]
 with passed as materialized (
-  select array_agg(exists (
-    select
+  select array_agg((
+    select true
     from /*schema*/turn_queue q
     where q.instance = turn.instance
       and q.fence = turn.fence

@@ -15,8 +15,8 @@
 -- $11 parent executions bigint[]
 -- $12 parent events int[]
 with passed as materialized (
-  select array_agg(exists (
-    select
+  select array_agg((
+    select true
     from /*schema*/turn_queue q
     where q.instance = turn.instance
       and q.fence = turn.fence

@@ -15,8 +15,8 @@
 -- $11 names text[]
 -- $12 data text[]
 with passed as materialized (
-  select array_agg(exists (
-    select
+  select array_agg((
+    select true
     from /*schema*/turn_queue q
     where q.instance = turn.instance
       and q.fence = turn.fence
@@ -36,11 +36,11 @@ told as (
       from /*schema*/turn_queue q
       where q.instance = message.instance
         and (q.name is not null
-          or not exists (select from /*schema*/instance i where i.instance = q.instance and i.finished_at is not null))
+          or (select true from /*schema*/instance i where i.instance = q.instance and i.finished_at is not null) is null)
     )
     and (message.sender is null or message.kind <> 'CancelRequested'
-      or exists (
-        select
+      or (
+        select true
         from /*schema*/instance i
         where i.instance = message.instance and i.parent_instance = message.sender
       ))

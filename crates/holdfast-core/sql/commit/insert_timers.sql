@@ -10,8 +10,8 @@
 -- $8 scheduling events int[]
 -- $9 due times bigint[] (ms)
 with passed as materialized (
-  select array_agg(exists (
-    select
+  select array_agg((
+    select true
     from /*schema*/turn_queue q
     where q.instance = turn.instance
       and q.fence = turn.fence

@@ -8,8 +8,8 @@
 -- $5 turns int[] (from 1; 0 is a client's)
 -- $6 instances text[]
 with passed as materialized (
-  select array_agg(exists (
-    select
+  select array_agg((
+    select true
     from /*schema*/turn_queue q
     where q.instance = turn.instance
       and q.fence = turn.fence

@@ -12,8 +12,8 @@
 -- $9 parent events int[]
 -- $10 errors text[]
 with passed as materialized (
-  select array_agg(exists (
-    select
+  select array_agg((
+    select true
     from /*schema*/turn_queue q
     where q.instance = turn.instance
       and q.fence = turn.fence
