@@ -9,6 +9,7 @@ mod heads;
 mod layers;
 mod length;
 mod lock_files;
+mod options;
 mod scan;
 mod source;
 mod spawns;
@@ -66,6 +67,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
         found.extend(spawns::check(source));
     }
     found.extend(sql_files::check(tree));
+    found.extend(options::check(tree));
     for file in &tree.texts {
         found.extend(length::check_file(file, &tree.ratchet));
         found.extend(words::check(file));

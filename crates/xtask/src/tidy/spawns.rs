@@ -1,20 +1,26 @@
 //! Rule `spawn`: nobody starts a task and lets go of it; the engine owns every handle.
 //!
-//! Sees `tokio::spawn(…);` and `let _ = tokio::spawn(…);`, and the same with `tokio::task::` and a handle's `.spawn`.
+//! Sees `tokio::spawn(…);` and `let _ = tokio::spawn(…);`, the same with another path, and with a runtime's or a
+//! handle's `.spawn`. A set of tasks keeps what it spawns.
 
 use super::{
     finding::Finding,
     source::{Source, is_word, matching},
 };
 
-/// Rooms whose business is to hold the handles of background parts; they may drop one with a comment that says why.
-const OWNERS: &[&str] = &["engine", "service"];
+/// Modules that may let go of a task, each for its reason.
+const OWNERS: &[&str] = &[
+    // Owns every background part: what it lets go of is in its own table.
+    "engine",
+    "service",
+    // Asks the server to cancel a query of a connection that is being abandoned: nobody is left to wait for it, and it
+    // ends at the connect time limit.
+    "pool/driving",
+];
 
 pub(crate) fn check(source: &Source) -> Vec<Finding> {
-    let owner = source
-        .engine_module()
-        .and_then(|module| module.split('/').next())
-        .is_some_and(|room| OWNERS.contains(&room));
+    let module = source.engine_module().unwrap_or("");
+    let owner = OWNERS.iter().any(|owner| module == *owner || module.starts_with(&format!("{owner}/")));
     if owner {
         return Vec::new();
     }
@@ -31,9 +37,11 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
 }
 
 fn is_detached(code: &str, at: usize) -> bool {
-    let path = |character: char| character.is_alphanumeric() || "_:.".contains(character);
+    let path = |character: char| character.is_alphanumeric() || "_:.()".contains(character);
     let before = code[..at].trim_end_matches(path).trim_end();
-    if !code[before.len()..at].contains(['.', ':']) {
+    let receiver = code[before.len()..at].trim();
+    let runtime = ["runtime.", "handle.", "current()."].iter().any(|name| receiver.ends_with(name));
+    if !receiver.ends_with("::") && !runtime {
         return false;
     }
     let after = code[matching(code, at + "spawn".len())..].trim_start();
@@ -60,6 +68,7 @@ mod tests {
     fn a_kept_or_returned_handle_is_not() {
         assert_eq!(count("fn a() { let task = tokio::spawn(async {}); tasks.push(task); }"), 0);
         assert_eq!(count("fn a() -> H { tokio::spawn(async {}) }"), 0);
+        assert_eq!(count("fn a() { let mut workers = JoinSet::new(); workers.spawn(b()); }"), 0);
     }
 
     #[test]
