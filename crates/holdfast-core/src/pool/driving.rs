@@ -5,19 +5,17 @@
 
 use std::{
     future::{Future, poll_fn},
-    pin::Pin,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    runtime::Handle,
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     task::JoinHandle,
 };
 use tokio_postgres::{
-    AsyncMessage, CancelToken, Connection, Notification, Socket,
+    AsyncMessage, CancelToken, Connection, Error, Notification, Socket,
     tls::{MakeTlsConnect, TlsConnect},
 };
 
@@ -27,15 +25,12 @@ const NOTIFICATIONS: usize = 1024;
 /// How long a goodbye or a cancel request may take before the session is dropped without it.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-type Cancel = dyn Fn(CancelToken) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
-
 /// See the module.
 pub(super) struct Driving {
     task: Mutex<Option<JoinHandle<()>>>,
+    stop_query: Mutex<Option<oneshot::Sender<CancelToken>>>,
     ended: Arc<OnceLock<String>>,
     notifications: Mutex<Option<mpsc::Receiver<Notification>>>,
-    cancel: Box<Cancel>,
-    runtime: Handle,
 }
 
 impl Driving {
@@ -43,27 +38,20 @@ impl Driving {
     pub(super) fn start<S, T>(connection: Connection<Socket, S>, tls: T) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T: MakeTlsConnect<Socket> + Send + 'static,
         T::TlsConnect: Send,
         T::Stream: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         let ended = Arc::new(OnceLock::new());
         let (notify, notifications) = mpsc::channel(NOTIFICATIONS);
-        let task = tokio::spawn(drive(connection, Arc::clone(&ended), notify));
-        let cancel = move |token: CancelToken| -> Pin<Box<dyn Future<Output = ()> + Send>> {
-            let tls = tls.clone();
-            Box::pin(async move {
-                // Nobody waits for the outcome: a query that goes on runs into its end or the server's limits.
-                let _ = tokio::time::timeout(FAREWELL, token.cancel_query(tls)).await;
-            })
-        };
+        let (stop_query, to_stop) = oneshot::channel();
+        let task = tokio::spawn(drive(connection, tls, to_stop, Arc::clone(&ended), notify));
         Self {
             task: Mutex::new(Some(task)),
+            stop_query: Mutex::new(Some(stop_query)),
             ended,
             notifications: Mutex::new(Some(notifications)),
-            cancel: Box::new(cancel),
-            runtime: Handle::current(),
         }
     }
 
@@ -74,22 +62,25 @@ impl Driving {
 
     /// What the server notifies; for the first caller only.
     pub(super) fn take_notifications(&self) -> Option<mpsc::Receiver<Notification>> {
-        self.notifications.lock().unwrap_or_else(PoisonError::into_inner).take()
+        take(&self.notifications)
     }
 
-    /// Ends the connection at once, and the query with this token on the server.
+    /// Ends the connection at once, or as soon as the server was asked to stop the query with this token: its session
+    /// lasts as long as the query does, and some poolers hear only those who are still there.
     pub(super) fn abandon(&self, running: Option<CancelToken>) {
-        if let Some(task) = self.take_task() {
-            task.abort();
+        if let (Some(token), Some(stop_query)) = (running, take(&self.stop_query))
+            && stop_query.send(token).is_ok()
+        {
+            return;
         }
-        if let Some(token) = running {
-            self.runtime.spawn((self.cancel)(token));
+        if let Some(task) = take(&self.task) {
+            task.abort();
         }
     }
 
     /// The goodbye in progress once the client is gone.
     pub(super) fn farewell(&self) -> impl Future<Output = ()> + Send + use<> {
-        let task = self.take_task();
+        let task = take(&self.task);
         async move {
             let Some(mut task) = task else { return };
             if tokio::time::timeout(FAREWELL, &mut task).await.is_err() {
@@ -97,31 +88,48 @@ impl Driving {
             }
         }
     }
-
-    fn take_task(&self) -> Option<JoinHandle<()>> {
-        self.task.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
 }
 
-async fn drive<S>(
+fn take<T>(place: &Mutex<Option<T>>) -> Option<T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+async fn drive<S, T>(
     mut connection: Connection<Socket, S>,
+    tls: T,
+    to_stop: oneshot::Receiver<CancelToken>,
     ended: Arc<OnceLock<String>>,
     notify: mpsc::Sender<Notification>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
+    T: MakeTlsConnect<Socket>,
 {
-    while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
-        match message {
-            Ok(AsyncMessage::Notification(notification)) => {
-                let _ = notify.try_send(notification);
-            }
-            Ok(_) => {}
-            Err(error) => {
-                let reason = error.as_db_error().map_or_else(|| error.to_string(), ToString::to_string);
-                tracing::debug!(reason, "session lost");
-                let _ = ended.set(reason);
-                return;
+    let reading = async {
+        while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
+            match message {
+                Ok(AsyncMessage::Notification(notification)) => {
+                    let _ = notify.try_send(notification);
+                }
+                Ok(_) => {}
+                Err(error) => return Some(error),
             }
         }
+        None
+    };
+    tokio::select! {
+        // With the sender gone and nothing sent, the session says its goodbye by itself.
+        Ok(token) = to_stop => {
+            // Nobody waits for the outcome: a query that goes on runs into its end or the server's limits.
+            let _ = tokio::time::timeout(FAREWELL, token.cancel_query(tls)).await;
+        }
+        error = reading => if let Some(error) = error {
+            let reason = describe(&error);
+            tracing::debug!(reason, "session lost");
+            let _ = ended.set(reason);
+        }
     }
+}
+
+fn describe(error: &Error) -> String {
+    error.as_db_error().map_or_else(|| error.to_string(), ToString::to_string)
 }
