@@ -3,7 +3,7 @@
 //! The cause chain is searched for the server's answer, then for an I/O error, then for texts that poolers and
 //! servers send without a code. It never decides what to do about a class.
 
-use std::{error::Error as StdError, io};
+use std::{error::Error as StdError, io, time::Duration};
 
 use tokio_postgres::error::{DbError, Severity};
 
@@ -63,6 +63,9 @@ const BY_TEXT: &[(&str, ErrorKind)] = &[
     ("host is unreachable", ErrorKind::Unavailable),
 ];
 
+/// When to ask a full server again: sessions come free as others finish, not within milliseconds.
+const CAPACITY_HINT: Duration = Duration::from_secs(1);
+
 /// The class of an error of the driver.
 pub(crate) fn classify(error: &tokio_postgres::Error) -> Class {
     if let Some(answer) = error.as_db_error() {
@@ -80,8 +83,9 @@ pub(crate) fn classify(error: &tokio_postgres::Error) -> Class {
 
 /// The error of the engine for an error of the driver; `context` says what was being done.
 pub(crate) fn engine_error(error: tokio_postgres::Error, context: impl Into<String>) -> Error {
-    let class = classify(&error);
-    Error::new(class.kind, context).caused_by(error)
+    let kind = classify(&error).kind;
+    let engine_error = Error::new(kind, context).caused_by(error);
+    if kind == ErrorKind::Capacity { engine_error.retry_after(CAPACITY_HINT) } else { engine_error }
 }
 
 fn of_answer(answer: &DbError) -> Class {

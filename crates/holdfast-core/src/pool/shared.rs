@@ -182,14 +182,14 @@ impl Shared {
         }
     }
 
-    /// A place comes back; the next waiter gets it.
+    /// A place comes back; the next waiter gets it. From here on the place is the waiter's: one that is just giving
+    /// up, or was told that the pool is closed, gives it back itself.
     pub(super) fn leave(&self, now: Instant) {
         let mut state = self.state();
-        while let Some((ticket, _waited)) = state.gate.leave(now) {
-            let told = state.waiting.remove(&ticket).is_some_and(|tell| tell.send(()).is_ok());
-            if told {
-                return;
-            }
+        if let Some((ticket, _waited)) = state.gate.leave(now)
+            && let Some(tell) = state.waiting.remove(&ticket)
+        {
+            let _ = tell.send(());
         }
     }
 

@@ -174,3 +174,34 @@ async fn a_burst_of_many_tasks_is_served() {
     assert_eq!((stats.waiting, stats.saturation_rejections), (0, 0));
     assert!(stats.acquires >= 400 && stats.total <= 2);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn callers_that_give_up_at_any_moment_cost_no_place_and_make_none() {
+    let config = PoolConfig { max_clients: 2, max_waiting: 1_000, ..TestDatabase::get().pool_config() };
+    let name = config.application_name.clone();
+    let pool = Pool::connect(TestDatabase::get().url(), config).await.expect("a pool");
+    let tasks: Vec<_> = (0..2_000_u64)
+        .map(|at| {
+            let pool = Arc::clone(&pool);
+            tokio::spawn(async move {
+                // Patience from none to about the time a place takes to come round, in steps that fit no rhythm.
+                let patience = Duration::from_micros(at * 37 % 5_000);
+                let acquiring = tokio::time::timeout(patience, pool.acquire(CallerClass::Ordinary));
+                if let Ok(Ok(session)) = acquiring.await {
+                    let _ = tokio::time::timeout(patience, ask(&session, "select 1")).await;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+    assert_eq!(pool.stats().waiting, 0);
+    let (first, second) = tokio::join!(lease(&pool), lease(&pool));
+    assert_eq!(pool.stats().total, 2);
+    let mut third = Box::pin(pool.acquire(CallerClass::Critical));
+    assert!((&mut third).now_or_never().is_none(), "two places, no third");
+    drop(third);
+    until("the server stopped what was given up", async || sessions_named(&first, &name).await == 2).await;
+    drop(second);
+}

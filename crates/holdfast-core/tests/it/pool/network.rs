@@ -6,7 +6,10 @@ use holdfast_core::{
     error::ErrorKind,
     pool::{CallerClass, Pool, PoolConfig},
 };
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 
 use super::{ask, lease};
 use crate::support::{FaultProxy, TestDatabase};
@@ -141,4 +144,48 @@ async fn slow_answers_are_answers() {
     let session = lease(&pool).await;
     proxy.delay_replies(Duration::from_millis(20));
     ask(&session, "select 1").await.expect("late, but an answer");
+}
+
+/// A server that answers every start-up with this refusal.
+async fn refusing_server(state: &str, message: &str) -> (u16, tokio::task::JoinHandle<()>) {
+    let mut answer = b"E\0\0\0\0".to_vec();
+    for (field, value) in [(b'S', "FATAL"), (b'V', "FATAL"), (b'C', state), (b'M', message)] {
+        answer.push(field);
+        answer.extend_from_slice(value.as_bytes());
+        answer.push(0);
+    }
+    answer.push(0);
+    let length = u32::try_from(answer.len() - 1).expect("short").to_be_bytes();
+    answer[1..5].copy_from_slice(&length);
+    let (listener, port) = silent_port().await;
+    let serving = tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let _ = client.read(&mut [0; 1024]).await;
+            let _ = client.write_all(&answer).await;
+        }
+    });
+    (port, serving)
+}
+
+#[tokio::test]
+async fn a_refused_start_is_classed_by_code_then_by_text() {
+    for (state, message, kind) in [
+        ("53300", "sorry", ErrorKind::Capacity),
+        ("53300", "too many connections for role", ErrorKind::Capacity),
+        ("08P01", "no more connections allowed (max_client_conn)", ErrorKind::Capacity),
+        ("XX000", "Remaining Connection Slots are reserved", ErrorKind::Capacity),
+        ("XX000", "MaxClients: too many clients already", ErrorKind::Capacity),
+        ("57P03", "the database system is starting up", ErrorKind::Unavailable),
+        ("08006", "failed to connect to upstream", ErrorKind::Unavailable),
+        ("XX000", "failed to connect to upstream", ErrorKind::Unavailable),
+        ("28P01", "password authentication failed", ErrorKind::Url),
+        ("3D000", "no such database", ErrorKind::Url),
+    ] {
+        let (port, serving) = refusing_server(state, message).await;
+        let url = format!("postgres://u@127.0.0.1:{port}/d?sslmode=disable");
+        let error = Pool::connect(&url, quick()).await.expect_err(message);
+        assert_eq!(error.kind(), kind, "{state} {message}");
+        assert_eq!(error.retry_hint().is_some(), kind == ErrorKind::Capacity);
+        serving.abort();
+    }
 }
