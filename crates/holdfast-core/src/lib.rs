@@ -1,6 +1,24 @@
 //! The engine of Holdfast. It knows PostgreSQL and nothing of JavaScript.
+//!
+//! Rooms from the bottom up: [`error`], [`pool`], [`store`], `lease` and [`notify`], `commit`, [`provider`], [`crossing`],
+//! `turn`, `activity` and `liveness`, [`dispatch`] and [`client`], [`engine`].
 #![forbid(unsafe_code)]
 
+mod activity;
+pub mod client;
+pub mod commit;
+pub mod config;
+pub mod crossing;
+pub mod dispatch;
+pub mod engine;
 pub mod error;
+pub mod failpoint;
+pub mod lease;
+pub mod limits;
+mod liveness;
+pub mod notify;
 pub mod pool;
+pub mod provider;
 pub mod store;
+pub mod telemetry;
+mod turn;

@@ -8,7 +8,7 @@ use crate::{
     store::{
         ActivityKey, Fence, NodeKey, Statements,
         row::column,
-        turn::{ClaimRequest, LeaseTimes, RenewRequest, release_with, renew_with, single},
+        turn::{ClaimRequest, LeaseTimes, RenewRequest, abandon_with, release_with, renew_with, single},
     },
 };
 
@@ -124,4 +124,16 @@ pub async fn release(
     delay_ms: i64,
 ) -> Result<u64> {
     release_with(session, statements, &statements.activity_release, node, fences, delay_ms).await
+}
+
+/// Gives up leases whose body has started: the delivery counts. With `at_once` they are due at once (the body was stopped),
+/// else when their lease would have ended (the result cannot be stored). A fence that matches nothing counts as done.
+pub async fn abandon(
+    session: &Session,
+    statements: &Statements,
+    node: &NodeKey,
+    fences: &[Fence],
+    at_once: bool,
+) -> Result<u64> {
+    abandon_with(session, statements, &statements.activity_abandon, node, fences, at_once).await
 }

@@ -60,6 +60,7 @@ statements! {
     turn_read_inbox: "turn/read_inbox", [TEXT_ARRAY, INT8];
     turn_read_next_due: "turn/read_next_due", [];
     turn_recover: "turn/recover", [INT8];
+    turn_abandon: "turn/abandon", [TEXT, INT8, INT8_ARRAY, BOOL];
     turn_release: "turn/release", [TEXT, INT8, INT8_ARRAY, INT8];
     turn_release_unknown: "turn/release_unknown", [TEXT, INT8, INT8_ARRAY, INT8];
     turn_renew: "turn/renew", [TEXT, INT8, INT8_ARRAY, INT8, INT8, INT8];
@@ -68,6 +69,7 @@ statements! {
     activity_free: "activity/free", [TEXT, INT8, INT8];
     activity_list_gone: "activity/list_gone", [TEXT, INT8, INT8_ARRAY];
     activity_recover: "activity/recover", [INT8];
+    activity_abandon: "activity/abandon", [TEXT, INT8, INT8_ARRAY, BOOL];
     activity_release: "activity/release", [TEXT, INT8, INT8_ARRAY, INT8];
     activity_release_unknown: "activity/release_unknown", [TEXT, INT8, INT8_ARRAY, INT8];
     activity_renew: "activity/renew", [TEXT, INT8, INT8_ARRAY, INT8, INT8, INT8];

@@ -317,6 +317,35 @@ pub async fn release(
     release_with(session, statements, &statements.turn_release, node, fences, delay_ms).await
 }
 
+/// Gives up leases whose body has started: the delivery counts. With `at_once` they are due at once (the body was stopped),
+/// else when their lease would have ended (the result cannot be stored). A fence that matches nothing counts as done.
+pub async fn abandon(
+    session: &Session,
+    statements: &Statements,
+    node: &NodeKey,
+    fences: &[Fence],
+    at_once: bool,
+) -> Result<u64> {
+    abandon_with(session, statements, &statements.turn_abandon, node, fences, at_once).await
+}
+
+/// An abandon of either queue.
+pub(super) async fn abandon_with(
+    session: &Session,
+    statements: &Statements,
+    statement: &Statement,
+    node: &NodeKey,
+    held: &[Fence],
+    at_once: bool,
+) -> Result<u64> {
+    if held.is_empty() {
+        return Ok(0);
+    }
+    let rows =
+        single(session, statements, statement, &[&node.id, &node.epoch, &numbers(held), &at_once]).await?;
+    Ok(rows.len() as u64)
+}
+
 /// A release of either queue.
 pub(super) async fn release_with(
     session: &Session,

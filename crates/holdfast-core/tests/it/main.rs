@@ -1,5 +1,6 @@
 //! The integration tests of the engine against a real PostgreSQL, in one binary.
 
+mod engine;
 mod lease_claim;
 mod lease_recovery;
 mod lease_settle;

@@ -2,6 +2,7 @@
 
 mod binaries;
 mod database;
+pub(crate) mod host;
 mod proxy;
 mod server;
 

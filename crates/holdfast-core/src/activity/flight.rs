@@ -1,0 +1,86 @@
+//! Activities in progress: from their claim until they are settled.
+//!
+//! Invariant: at most one flight for each task, so no task runs twice in one process.
+
+use std::{collections::HashMap, time::Instant};
+
+use tokio::task::AbortHandle;
+
+use crate::store::{ActivityKey, Fence, NodeKey, activity::ClaimedActivity};
+
+/// One activity in progress.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    /// As claimed; the fence changes when the task is adopted under a new lease.
+    pub(crate) claimed: ClaimedActivity,
+    /// Node and epoch that hold the lease.
+    pub(crate) node: NodeKey,
+    /// Claimed alone.
+    pub(crate) isolated: bool,
+    /// When it was handed to JavaScript.
+    pub(crate) since: Instant,
+    /// Its time limit, or the grace period after an abort.
+    pub(crate) limit: Option<AbortHandle>,
+    /// Its result is being committed.
+    pub(crate) settling: bool,
+    /// A commit of it was refused before.
+    pub(crate) refused: bool,
+}
+
+/// All activities in progress of one runtime.
+#[derive(Debug, Default)]
+pub(crate) struct ActivityTable {
+    flights: HashMap<u32, Flight>,
+    handles: HashMap<ActivityKey, u32>,
+    last_handle: u32,
+}
+
+impl ActivityTable {
+    pub(crate) fn len(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// Whether a task that was claimed alone is in progress.
+    pub(crate) fn isolated(&self) -> bool {
+        self.flights.values().any(|flight| flight.isolated)
+    }
+
+    /// A task that is still running here goes on under the new fence.
+    pub(crate) fn adopt(&mut self, claimed: &ClaimedActivity, node: &NodeKey) -> Option<Fence> {
+        let flight = self.flights.get_mut(self.handles.get(&claimed.key)?)?;
+        let old = flight.claimed.fence;
+        flight.claimed.fence = claimed.fence;
+        flight.node = node.clone();
+        Some(old)
+    }
+
+    pub(crate) fn insert(&mut self, flight: Flight) -> u32 {
+        self.last_handle = self.last_handle.wrapping_add(1).max(1);
+        self.handles.insert(flight.claimed.key.clone(), self.last_handle);
+        self.flights.insert(self.last_handle, flight);
+        self.last_handle
+    }
+
+    pub(crate) fn get_mut(&mut self, h: u32) -> Option<&mut Flight> {
+        self.flights.get_mut(&h)
+    }
+
+    /// Handle of the task that holds a lease.
+    pub(crate) fn by_fence(&self, fence: Fence) -> Option<u32> {
+        self.flights.iter().find(|(_, flight)| flight.claimed.fence == fence).map(|(h, _)| *h)
+    }
+
+    pub(crate) fn remove(&mut self, h: u32) -> Option<Flight> {
+        let flight = self.flights.remove(&h)?;
+        self.handles.remove(&flight.claimed.key);
+        if let Some(limit) = &flight.limit {
+            limit.abort();
+        }
+        Some(flight)
+    }
+
+    /// Handles in progress.
+    pub(crate) fn all(&self) -> Vec<u32> {
+        self.flights.keys().copied().collect()
+    }
+}

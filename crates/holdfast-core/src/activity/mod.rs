@@ -1,0 +1,6 @@
+//! Activities: claim → body → result of one task.
+
+mod flight;
+mod runner;
+
+pub(crate) use runner::{ActivityLimits, ActivityRunner, ClaimedTasks};

@@ -1,0 +1,384 @@
+//! Runs activities: claimed tasks in, jobs out, results in, commits out.
+//!
+//! Retries are decided here, by the task's own policy, and cost no turn. An abort is a signal: the body may still finish,
+//! and its result is settled if its lease stands.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use holdfast_replay::{EventId, MessageBody, Payload, RetryPolicy};
+use tokio::task::JoinSet;
+
+use crate::{
+    activity::flight::{ActivityTable, Flight},
+    crossing::{AbortReason, ActivityJob, ActivityResult, Outbox},
+    error::{Error, ErrorKind, Result},
+    failpoint,
+    lease::{Keeper, Kind, Return, Returns},
+    provider::Provider,
+    store::{
+        Fence, NodeKey,
+        activity::ClaimedActivity,
+        commit::{ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome},
+    },
+    telemetry::{self, error_payload},
+};
+
+/// Tasks that were claimed together.
+pub(crate) struct ClaimedTasks {
+    pub(crate) tasks: Vec<ClaimedActivity>,
+    pub(crate) node: NodeKey,
+    pub(crate) isolated: bool,
+    /// Before the claim was sent.
+    pub(crate) asked_at: Instant,
+}
+
+/// Limits that hold for every activity of a runtime.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ActivityLimits {
+    pub(crate) slots: usize,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) grace: Duration,
+}
+
+/// The activities of one runtime.
+pub(crate) struct ActivityRunner {
+    provider: Arc<Provider>,
+    keeper: Arc<Keeper>,
+    returns: Arc<Returns>,
+    outbox: Arc<Outbox>,
+    limits: ActivityLimits,
+    table: Mutex<ActivityTable>,
+    /// One sleeping task for each activity with a time limit or in its grace period; slots bound them.
+    timers: Mutex<JoinSet<()>>,
+}
+
+impl ActivityRunner {
+    pub(crate) fn new(
+        provider: Arc<Provider>,
+        keeper: Arc<Keeper>,
+        returns: Arc<Returns>,
+        outbox: Arc<Outbox>,
+        limits: ActivityLimits,
+    ) -> Self {
+        Self {
+            provider,
+            keeper,
+            returns,
+            outbox,
+            limits,
+            table: Mutex::default(),
+            timers: Mutex::new(JoinSet::new()),
+        }
+    }
+
+    /// Slots that are free.
+    pub(crate) fn free(&self) -> usize {
+        self.limits.slots.saturating_sub(self.lock().len())
+    }
+
+    /// Activities in progress.
+    pub(crate) fn running(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether an isolated activity is in progress.
+    pub(crate) fn isolated(&self) -> bool {
+        self.lock().isolated()
+    }
+
+    /// Takes claimed tasks on their way to JavaScript.
+    pub(crate) fn take(self: &Arc<Self>, batch: ClaimedTasks) {
+        failpoint::hit("activity.start.before");
+        let mut jobs = Vec::with_capacity(batch.tasks.len());
+        for claimed in batch.tasks {
+            self.keeper.hold(Kind::Activity, claimed.fence, batch.asked_at);
+            let adopted = self.lock().adopt(&claimed, &batch.node);
+            if let Some(old) = adopted {
+                self.keeper.let_go(Kind::Activity, old);
+                continue;
+            }
+            let poisoned = claimed.poisoned;
+            let job = job(&claimed, &batch.node, &self.limits);
+            let flight = Flight {
+                claimed,
+                node: batch.node.clone(),
+                isolated: batch.isolated,
+                since: Instant::now(),
+                limit: None,
+                settling: false,
+                refused: false,
+            };
+            let h = self.lock().insert(flight);
+            match job {
+                Some(_) if poisoned => self.poison(h),
+                Some(job) => {
+                    if let Some(ms) = job.timeout_ms {
+                        self.start_limit(h, Duration::from_millis(ms.unsigned_abs()));
+                    }
+                    jobs.push(ActivityJob { h, ..job });
+                }
+                None => self.finish(
+                    h,
+                    ActivityResult::Failed(error_payload(
+                        "CorruptInputError",
+                        "CORRUPT",
+                        "the stored input is not JSON",
+                    )),
+                ),
+            }
+        }
+        self.outbox.push(Vec::new(), jobs);
+        failpoint::hit("activity.start.after");
+    }
+
+    /// JavaScript answered a job.
+    pub(crate) fn answer(self: &Arc<Self>, h: u32, result: ActivityResult) {
+        failpoint::hit("activity.result.before");
+        self.finish(h, result);
+        failpoint::hit("activity.result.after");
+    }
+
+    /// Jobs that were never pulled go back unstarted, with their delivery.
+    pub(crate) fn give_back(&self, handles: Vec<u32>) {
+        let mut table = self.lock();
+        for h in handles {
+            if let Some(flight) = table.remove(h) {
+                self.returns.push(Kind::Activity, flight.claimed.fence, Return::Unstarted);
+            }
+        }
+    }
+
+    /// Tells every running body to stop.
+    pub(crate) fn abort_all(&self, reason: AbortReason) {
+        for h in self.lock().all() {
+            self.outbox.abort(h, reason);
+        }
+    }
+
+    /// Bodies that are still running when the runtime stops: their count stays.
+    pub(crate) fn stop_all(&self) {
+        let mut table = self.lock();
+        for h in table.all() {
+            if let Some(flight) = table.remove(h) {
+                self.returns.push(Kind::Activity, flight.claimed.fence, Return::Stopped);
+            }
+        }
+    }
+
+    /// A lease is not this node's any more: the body is told, and its slot is free after the grace period at the latest.
+    pub(crate) fn lost(self: &Arc<Self>, fence: Fence, reason: AbortReason) {
+        self.keeper.let_go(Kind::Activity, fence);
+        let Some(h) = self.lock().by_fence(fence) else { return };
+        self.provider.counters().leases_lost.add(1);
+        if self.outbox.withdraw(h) {
+            self.lock().remove(h);
+            return;
+        }
+        self.outbox.abort(h, reason);
+        let runner = Arc::clone(self);
+        self.spawn_limit(h, self.limits.grace, move || {
+            runner.lock().remove(h);
+        });
+    }
+
+    fn poison(self: &Arc<Self>, h: u32) {
+        self.provider.counters().poisoned.add(1);
+        let Some(text) = self.lock().get_mut(h).map(|flight| {
+            let attempts = flight.claimed.deliveries - 1;
+            format!(
+                "poison: activity {:?} was delivered {attempts} times without an end",
+                flight.claimed.name
+            )
+        }) else {
+            return;
+        };
+        self.submit(h, |flight| ended(flight, Err(error_payload("PoisonError", "POISONED", &text))));
+    }
+
+    fn finish(self: &Arc<Self>, h: u32, result: ActivityResult) {
+        match result {
+            ActivityResult::Completed(result) => self.submit(h, |flight| ended(flight, Ok(result))),
+            ActivityResult::Failed(error) => self.submit(h, |flight| retry_or_end(flight, error)),
+            ActivityResult::Abandoned => {
+                if let Some(flight) = self.lock().remove(h) {
+                    self.returns.push(Kind::Activity, flight.claimed.fence, Return::Stopped);
+                }
+            }
+        }
+    }
+
+    /// After `limit` the body is told to stop, and after the grace period its try has failed.
+    fn start_limit(self: &Arc<Self>, h: u32, limit: Duration) {
+        let runner = Arc::clone(self);
+        self.spawn_limit(h, limit, move || {
+            let error = error_payload(
+                "TimeoutError",
+                "TIMEOUT",
+                &format!("timeout: activity timed out after {} ms", limit.as_millis()),
+            );
+            if runner.outbox.withdraw(h) {
+                runner.finish(h, ActivityResult::Failed(error));
+                return;
+            }
+            runner.outbox.abort(h, AbortReason::Timeout);
+            let again = Arc::clone(&runner);
+            runner
+                .spawn_limit(h, runner.limits.grace, move || again.finish(h, ActivityResult::Failed(error)));
+        });
+    }
+
+    fn spawn_limit(&self, h: u32, after: Duration, then: impl FnOnce() + Send + 'static) {
+        let handle = {
+            let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
+            while timers.try_join_next().is_some() {}
+            timers.spawn(async move {
+                tokio::time::sleep(after).await;
+                then();
+            })
+        };
+        match self.lock().get_mut(h) {
+            Some(flight) => {
+                if let Some(old) = flight.limit.replace(handle) {
+                    old.abort();
+                }
+            }
+            None => handle.abort(),
+        }
+    }
+
+    fn submit(self: &Arc<Self>, h: u32, outcome: impl FnOnce(&Flight) -> ActivityOutcome) {
+        let commit = {
+            let mut table = self.lock();
+            let Some(flight) = table.get_mut(h).filter(|flight| !flight.settling) else {
+                self.provider.counters().unknown_answers.add(1);
+                return;
+            };
+            flight.settling = true;
+            if let Some(limit) = flight.limit.take() {
+                limit.abort();
+            }
+            ActivityCommit {
+                key: flight.claimed.key.clone(),
+                fence: flight.claimed.fence,
+                node: flight.node.clone(),
+                outcome: outcome(flight),
+            }
+        };
+        let fence = commit.fence;
+        let runner = Arc::clone(self);
+        failpoint::hit("activity.submit.before");
+        self.provider
+            .committer()
+            .settle(CommitItem::Activity(commit), Box::new(move |outcome| runner.settled(h, fence, outcome)));
+        failpoint::hit("activity.submit.after");
+    }
+
+    fn settled(self: Arc<Self>, h: u32, fence: Fence, outcome: Result<CommitOutcome>) {
+        failpoint::hit("activity.settled.before");
+        let refusal = match outcome {
+            Ok(CommitOutcome::Done { .. }) => {
+                self.provider.counters().activities_settled.add(1);
+                None
+            }
+            Ok(_) => {
+                self.provider.counters().leases_lost.add(1);
+                None
+            }
+            Err(error) => Some(error),
+        };
+        match refusal {
+            Some(error) if error.kind() != ErrorKind::Closed => self.refused(h, &error),
+            _ => {
+                self.keeper.let_go(Kind::Activity, fence);
+                if let Some(flight) = self.lock().remove(h)
+                    && flight.claimed.fence != fence
+                {
+                    // Adopted under a new lease while the old one was being settled: that lease goes back.
+                    self.returns.push(Kind::Activity, flight.claimed.fence, Return::Abandoned);
+                }
+            }
+        }
+        failpoint::hit("activity.settled.after");
+    }
+
+    /// The server refused the result: the activity fails with the reason, once; if that is refused as well the lease goes
+    /// back and its count grows until the task is poisoned.
+    fn refused(self: &Arc<Self>, h: u32, error: &Error) {
+        let again = {
+            let mut table = self.lock();
+            let Some(flight) = table.get_mut(h) else { return };
+            flight.settling = false;
+            !std::mem::replace(&mut flight.refused, true)
+        };
+        if again {
+            let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
+            self.submit(h, |flight| ended(flight, Err(payload)));
+        } else if let Some(flight) = self.lock().remove(h) {
+            self.returns.push(Kind::Activity, flight.claimed.fence, Return::Abandoned);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ActivityTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn job(claimed: &ClaimedActivity, node: &NodeKey, limits: &ActivityLimits) -> Option<ActivityJob> {
+    let policy = policy(claimed);
+    let timeout_ms = claimed
+        .timeout_ms
+        .or_else(|| {
+            policy.as_ref().and_then(|policy| policy.timeout_ms).and_then(|ms| i64::try_from(ms).ok())
+        })
+        .or_else(|| limits.timeout.and_then(|limit| i64::try_from(limit.as_millis()).ok()));
+    Some(ActivityJob {
+        h: 0,
+        name: claimed.name.clone(),
+        input: Payload::from_text(claimed.input.clone())?,
+        instance: claimed.key.instance.clone(),
+        execution: claimed.key.execution,
+        event: claimed.key.event,
+        orchestration: claimed.orchestration_name.clone(),
+        version: claimed.orchestration_version.clone(),
+        attempt: claimed.attempt,
+        delivery: claimed.deliveries,
+        max_attempts: policy.map_or(1, |policy| policy.max_attempts),
+        tag: claimed.tag.clone(),
+        session: claimed.session.clone(),
+        worker_id: node.id.clone(),
+        timeout_ms,
+        deadline_ms: timeout_ms.map(|ms| claimed.now_ms.saturating_add(ms)),
+    })
+}
+
+fn policy(claimed: &ClaimedActivity) -> Option<RetryPolicy> {
+    claimed.retry.as_deref().and_then(|text| serde_json::from_str(text).ok())
+}
+
+fn retry_or_end(flight: &Flight, error: Payload) -> ActivityOutcome {
+    let claimed = &flight.claimed;
+    let elapsed = claimed.now_ms - claimed.scheduled_at_ms;
+    let here = i64::try_from(flight.since.elapsed().as_millis()).unwrap_or(i64::MAX);
+    let elapsed = u64::try_from(elapsed.saturating_add(here)).unwrap_or(0);
+    let attempt = claimed.attempt.unsigned_abs();
+    let delay = policy(claimed).and_then(|policy| policy.decide(attempt, &error, elapsed, telemetry::unit()));
+    match delay {
+        Some(delay) => ActivityOutcome::Retry {
+            delay_ms: i64::try_from(delay).unwrap_or(i64::MAX),
+            attempt: claimed.attempt.saturating_add(1),
+        },
+        None => ended(flight, Err(error)),
+    }
+}
+
+fn ended(flight: &Flight, result: Result<Payload, Payload>) -> ActivityOutcome {
+    let key = &flight.claimed.key;
+    let (execution, source) = (key.execution, EventId(key.event.unsigned_abs()));
+    ActivityOutcome::Ended(match result {
+        Ok(result) => MessageBody::ActivityCompleted { execution, source, result },
+        Err(error) => MessageBody::ActivityFailed { execution, source, error },
+    })
+}

@@ -1,0 +1,91 @@
+//! The operations of a client.
+
+use std::{sync::Arc, time::Duration};
+
+use holdfast_replay::{MessageBody, event::StoredEvent};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    pool::CallerClass,
+    provider::Provider,
+    store::{
+        commit::{CommitItem, CommitOutcome, Send, Start},
+        instance::{self, InstanceRow},
+    },
+};
+
+/// What became of a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartOutcome {
+    /// The instance was made by this call.
+    pub created: bool,
+    /// Name and input are those of the instance that exists.
+    pub same: bool,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// Stored; it will be delivered.
+    Accepted,
+    /// The instance has ended; the message was dropped.
+    AlreadyEnded,
+}
+
+/// A client of one provider.
+#[derive(Clone)]
+pub struct Client {
+    provider: Arc<Provider>,
+}
+
+impl Client {
+    /// A client; no I/O.
+    pub fn new(provider: Arc<Provider>) -> Self {
+        Self { provider }
+    }
+
+    /// Starts instances; each is stored when its outcome is there. One bad start does not fail the others of the call.
+    pub async fn start(&self, starts: Vec<Start>) -> Vec<Result<StartOutcome>> {
+        let submits = starts.into_iter().map(|start| self.start_one(start));
+        futures_util::future::join_all(submits).await
+    }
+
+    async fn start_one(&self, start: Start) -> Result<StartOutcome> {
+        match self.provider.committer().submit(CommitItem::Start(start)).await? {
+            CommitOutcome::Created => Ok(StartOutcome { created: true, same: true }),
+            CommitOutcome::Exists { same } => Ok(StartOutcome { created: false, same }),
+            other => Err(unexpected("start", &other)),
+        }
+    }
+
+    /// Sends a message: an event, a queue message, a cancel request.
+    pub async fn send(&self, instance: String, body: MessageBody) -> Result<Sent> {
+        match self.provider.committer().submit(CommitItem::Send(Send { instance, body })).await? {
+            CommitOutcome::Done { .. } => Ok(Sent::Accepted),
+            CommitOutcome::AlreadyEnded => Ok(Sent::AlreadyEnded),
+            other => Err(unexpected("send", &other)),
+        }
+    }
+
+    /// An instance, if it exists.
+    pub async fn get(&self, instance: &str) -> Result<Option<InstanceRow>> {
+        let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
+        let rows = instance::get(&session, self.provider.statements(), &[instance.to_owned()]).await?;
+        Ok(rows.into_iter().next())
+    }
+
+    /// The ended instance; `None` when `limit` runs out first.
+    pub async fn wait(&self, instance: &str, limit: Duration) -> Result<Option<InstanceRow>> {
+        self.provider.waiters().wait(instance, limit).await
+    }
+
+    /// History of one execution.
+    pub async fn history(&self, instance: &str, execution: i64) -> Result<Vec<StoredEvent>> {
+        let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
+        instance::read_history(&session, self.provider.statements(), instance, execution).await
+    }
+}
+
+fn unexpected(what: &str, outcome: &CommitOutcome) -> Error {
+    Error::new(ErrorKind::Internal, format!("{what}: unexpected commit outcome {outcome:?}"))
+}

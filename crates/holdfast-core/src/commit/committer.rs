@@ -1,0 +1,235 @@
+//! The committer: two workers, one for what the engine settles and one for what clients send.
+//!
+//! Each takes whatever is ready, runs it as one batch and tells every item what became of it. A failed run is
+//! repeated: a turn, a result and a start are idempotent, so also after an unknown outcome. A client's message is
+//! not; its caller is told that the outcome is unknown.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{Semaphore, oneshot},
+    task::JoinSet,
+};
+
+use crate::{
+    commit::queue::{Pending, Queue, weigh},
+    error::{Error, ErrorKind, Result},
+    failpoint, limits,
+    notify::Wakes,
+    pool::{CallerClass, Pool},
+    store::{
+        Statements,
+        commit::{CommitItem, CommitOutcome, commit},
+    },
+    telemetry::{Backoff, Counters},
+};
+
+/// What happens when an item is settled; runs on the committer and must be short.
+pub type Settled = Box<dyn FnOnce(Result<CommitOutcome>) + Send>;
+
+/// The committer of one provider.
+pub struct Committer {
+    engine: Arc<Queue>,
+    clients: Arc<Queue>,
+    places: Arc<Semaphore>,
+    workers: tokio::sync::Mutex<JoinSet<()>>,
+}
+
+impl Committer {
+    /// Starts both workers on the current tokio runtime.
+    pub fn start(
+        pool: &Arc<Pool>,
+        statements: &Arc<Statements>,
+        wakes: &Arc<Wakes>,
+        counters: &Arc<Counters>,
+    ) -> Self {
+        let engine = Arc::new(Queue::default());
+        let clients = Arc::new(Queue::default());
+        let mut workers = JoinSet::new();
+        for queue in [&engine, &clients] {
+            let worker = Worker {
+                queue: Arc::clone(queue),
+                pool: Arc::clone(pool),
+                statements: Arc::clone(statements),
+                wakes: Arc::clone(wakes),
+                counters: Arc::clone(counters),
+            };
+            workers.spawn(worker.run());
+        }
+        Self {
+            engine,
+            clients,
+            places: Arc::new(Semaphore::new(limits::COMMIT_QUEUE_ITEMS)),
+            workers: tokio::sync::Mutex::new(workers),
+        }
+    }
+
+    /// Hands over what the engine settles. Slots bound how many there are at once.
+    pub fn settle(&self, item: CommitItem, settled: Settled) {
+        let bytes = weigh(&item);
+        if let Err(refused) = self.engine.push(Pending { item, bytes, runs: 0, place: None, settled }) {
+            refused(Err(closed()));
+        }
+    }
+
+    /// Commits a client's start or message. Dropping the future does not take the item back.
+    pub async fn submit(&self, item: CommitItem) -> Result<CommitOutcome> {
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| closed())?;
+        let (sender, receiver) = oneshot::channel();
+        let settled: Settled = Box::new(move |outcome| {
+            // A caller that went away is not interested any more.
+            let _ = sender.send(outcome);
+        });
+        let bytes = weigh(&item);
+        if self.clients.push(Pending { item, bytes, runs: 0, place: Some(place), settled }).is_err() {
+            return Err(closed());
+        }
+        receiver.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Refuses new items, commits what is queued, and ends; gives up after `limit`.
+    pub async fn close(&self, limit: Duration) {
+        self.engine.close();
+        self.clients.close();
+        let mut workers = self.workers.lock().await;
+        let drained =
+            tokio::time::timeout(limit, async { while workers.join_next().await.is_some() {} }).await;
+        if drained.is_err() {
+            workers.shutdown().await;
+        }
+    }
+}
+
+fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "commit: the provider is closed")
+}
+
+struct Worker {
+    queue: Arc<Queue>,
+    pool: Arc<Pool>,
+    statements: Arc<Statements>,
+    wakes: Arc<Wakes>,
+    counters: Arc<Counters>,
+}
+
+impl Worker {
+    async fn run(self) {
+        let mut backoff = Backoff::new(limits::COMMIT_RETRY_BASE, limits::COMMIT_RETRY_MAX);
+        while self.queue.ready().await {
+            let session = match self.pool.acquire(CallerClass::Critical).await {
+                Ok(session) => session,
+                Err(error) => {
+                    self.put_back(self.queue.take(), &error);
+                    tokio::time::sleep(backoff.next_delay()).await;
+                    continue;
+                }
+            };
+            let batch = self.queue.take();
+            match self.run_batch(&session, batch).await {
+                Ok(()) => backoff.reset(),
+                Err(()) => {
+                    drop(session);
+                    tokio::time::sleep(backoff.next_delay()).await;
+                }
+            }
+        }
+    }
+
+    /// Runs a batch, split as often as the server refuses a part. `Err` asks for a pause.
+    async fn run_batch(&self, session: &crate::pool::Session, batch: Vec<Pending>) -> Result<(), ()> {
+        let mut parts = vec![batch];
+        while let Some(part) = parts.pop() {
+            let (items, rest): (Vec<_>, Vec<_>) = part.into_iter().map(Pending::split).unzip();
+            failpoint::hit("commit.batch.before");
+            let outcome = commit(session, &self.statements, &items).await;
+            failpoint::hit("commit.batch.after");
+            match outcome {
+                Ok(outcomes) => self.deliver(&items, rest, outcomes),
+                Err(error) => {
+                    let mut part: Vec<_> = items.into_iter().zip(rest).map(Pending::join).collect();
+                    if !names_a_culprit(error.kind()) {
+                        for unfinished in parts.into_iter().rev() {
+                            part.extend(unfinished);
+                        }
+                        self.put_back(part, &error);
+                        return Err(());
+                    }
+                    if part.len() > 1 {
+                        let second = part.split_off(part.len() / 2);
+                        parts.push(second);
+                        parts.push(part);
+                    } else if let Some(culprit) = part.pop() {
+                        self.counters.commit_refused.add(1);
+                        (culprit.settled)(Err(error));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn deliver(&self, items: &[CommitItem], rest: Vec<Rest>, outcomes: Vec<CommitOutcome>) {
+        debug_assert_eq!(rest.len(), outcomes.len(), "one outcome for each item");
+        self.counters.commit_batches.add(1);
+        self.counters.commit_items.add(items.len() as u64);
+        failpoint::hit("commit.outcome.before");
+        for (rest, outcome) in rest.into_iter().zip(outcomes) {
+            (rest.settled)(Ok(outcome));
+        }
+        failpoint::hit("commit.outcome.after");
+        self.wakes.work();
+        for item in items {
+            if let CommitItem::Turn(turn) = item
+                && turn.end.is_some()
+            {
+                self.wakes.ended(&turn.instance);
+            }
+        }
+    }
+
+    /// Puts items back for another run; a client's item that has had its runs is answered with the error.
+    fn put_back(&self, items: Vec<Pending>, error: &Error) {
+        self.counters.commit_retries.add(1);
+        let mut again = Vec::with_capacity(items.len());
+        for mut pending in items {
+            pending.runs += 1;
+            let unrepeatable =
+                error.kind() == ErrorKind::CommitUnknown && matches!(pending.item, CommitItem::Send(_));
+            let used_up = pending.place.is_some() && pending.runs >= limits::CLIENT_COMMIT_RUNS;
+            if unrepeatable || used_up {
+                let kind = error.kind();
+                (pending.settled)(Err(
+                    Error::new(kind, "commit a client's item").caused_by(error.full_text())
+                ));
+            } else {
+                again.push(pending);
+            }
+        }
+        self.queue.push_front(again);
+    }
+}
+
+/// All of a pending item but the item.
+struct Rest {
+    bytes: usize,
+    runs: u32,
+    place: Option<tokio::sync::OwnedSemaphorePermit>,
+    settled: Settled,
+}
+
+impl Pending {
+    fn split(self) -> (CommitItem, Rest) {
+        let Self { item, bytes, runs, place, settled } = self;
+        (item, Rest { bytes, runs, place, settled })
+    }
+
+    fn join((item, rest): (CommitItem, Rest)) -> Self {
+        let Rest { bytes, runs, place, settled } = rest;
+        Self { item, bytes, runs, place, settled }
+    }
+}
+
+/// Only a refused statement can be one item's fault; connection and transaction errors never name a culprit.
+fn names_a_culprit(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Query | ErrorKind::Invalid | ErrorKind::Corrupt | ErrorKind::Internal)
+}

@@ -1,0 +1,9 @@
+//! Group commit: whatever is ready when a session becomes free goes in one transaction.
+//!
+//! Idle means immediate, busy means large batches; there is no fixed delay. One bad item never fails its neighbours: a
+//! batch refused by the server is split until the culprit stands alone.
+
+mod committer;
+mod queue;
+
+pub use committer::{Committer, Settled};

@@ -1,0 +1,135 @@
+//! The items that wait for one committer worker, in order.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use holdfast_replay::MessageBody;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
+
+use crate::{
+    commit::Settled,
+    limits,
+    store::commit::{ActivityOutcome, CommitItem, TurnCommit},
+};
+
+/// An item with what is to happen when it is settled.
+pub(super) struct Pending {
+    pub(super) item: CommitItem,
+    pub(super) bytes: usize,
+    /// Failed runs so far.
+    pub(super) runs: u32,
+    /// Present for a client's item: its place in the queue, and the sign that runs are bounded.
+    pub(super) place: Option<OwnedSemaphorePermit>,
+    pub(super) settled: Settled,
+}
+
+#[derive(Default)]
+struct State {
+    items: VecDeque<Pending>,
+    closed: bool,
+}
+
+/// A queue with one consumer.
+#[derive(Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    ready: Notify,
+}
+
+impl Queue {
+    /// Appends an item; hands back whom to tell when the queue is closed.
+    pub(super) fn push(&self, pending: Pending) -> Result<(), Settled> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(pending.settled);
+        }
+        state.items.push_back(pending);
+        drop(state);
+        self.ready.notify_one();
+        Ok(())
+    }
+
+    /// Puts failed items back in front, in their order.
+    pub(super) fn push_front(&self, items: Vec<Pending>) {
+        let mut state = self.lock();
+        for pending in items.into_iter().rev() {
+            state.items.push_front(pending);
+        }
+    }
+
+    /// Waits until something is there; false when the queue is closed and empty.
+    pub(super) async fn ready(&self) -> bool {
+        loop {
+            {
+                let state = self.lock();
+                if !state.items.is_empty() {
+                    return true;
+                }
+                if state.closed {
+                    return false;
+                }
+            }
+            self.ready.notified().await;
+        }
+    }
+
+    /// Takes what is there, up to the bounds of one batch.
+    pub(super) fn take(&self) -> Vec<Pending> {
+        let mut state = self.lock();
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while batch.len() < limits::COMMIT_BATCH_ITEMS {
+            let Some(front) = state.items.front() else { break };
+            if !batch.is_empty() && bytes + front.bytes > limits::COMMIT_BATCH_BYTES {
+                break;
+            }
+            bytes += front.bytes;
+            batch.extend(state.items.pop_front());
+        }
+        batch
+    }
+
+    /// Refuses new items; the worker ends once the queue is empty.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.ready.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Payload bytes of an item, for the bound of a batch.
+pub(super) fn weigh(item: &CommitItem) -> usize {
+    match item {
+        CommitItem::Turn(turn) => weigh_turn(turn),
+        CommitItem::Activity(activity) => match &activity.outcome {
+            ActivityOutcome::Ended(body) => weigh_message(body),
+            ActivityOutcome::Retry { .. } => 0,
+        },
+        CommitItem::Send(send) => weigh_message(&send.body),
+        CommitItem::Start(start) => start.input.len(),
+    }
+}
+
+fn weigh_turn(turn: &TurnCommit) -> usize {
+    let events: usize = turn.events.iter().map(|event| event.data.len()).sum();
+    let activities: usize = turn.activities.iter().map(|activity| activity.input.len()).sum();
+    let starts: usize = turn.starts.iter().map(|start| start.input.len()).sum();
+    events + activities + starts
+}
+
+fn weigh_message(body: &MessageBody) -> usize {
+    match body {
+        MessageBody::ActivityCompleted { result: payload, .. }
+        | MessageBody::ActivityFailed { error: payload, .. }
+        | MessageBody::ChildCompleted { result: payload, .. }
+        | MessageBody::ChildFailed { error: payload, .. }
+        | MessageBody::EventRaised { data: payload, .. }
+        | MessageBody::QueueMessage { data: payload, .. } => payload.as_str().len(),
+        MessageBody::TimerFired { .. } | MessageBody::CancelRequested { .. } => 0,
+    }
+}

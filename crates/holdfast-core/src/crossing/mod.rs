@@ -1,0 +1,7 @@
+//! The crossing into JavaScript: one batch of data out, one batch of answers in.
+
+mod answers;
+mod outbox;
+
+pub use answers::{ActivityAnswer, ActivityResult, Answers};
+pub use outbox::{Abort, AbortReason, ActivityJob, Outbox, Unstarted};

@@ -1,0 +1,207 @@
+//! What JavaScript has not pulled yet: activations, activity jobs, abort signals, frames to forget.
+//!
+//! One crossing takes a whole batch as one JSON text. What is still here has not started, so a drain can give it back.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use holdfast_replay::{Activation, FrameId, Payload};
+use serde::Serialize;
+use tokio::sync::Notify;
+
+/// An activity task as JavaScript sees it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the fields say what they are")]
+pub struct ActivityJob {
+    pub h: u32,
+    pub name: String,
+    pub input: Payload,
+    pub instance: String,
+    pub execution: i64,
+    pub event: i32,
+    pub orchestration: Option<String>,
+    pub version: Option<String>,
+    pub attempt: i32,
+    pub delivery: i32,
+    pub max_attempts: u32,
+    pub tag: Option<String>,
+    pub session: Option<String>,
+    pub worker_id: String,
+    pub timeout_ms: Option<i64>,
+    pub deadline_ms: Option<i64>,
+}
+
+/// Why a running activity is told to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AbortReason {
+    /// Its task is gone: the orchestration does not want it any more, or another node has it.
+    Cancelled,
+    /// This node lost its leases.
+    Lost,
+    /// The runtime stops.
+    Shutdown,
+    /// Its time limit ran out.
+    Timeout,
+}
+
+/// An abort signal for a running activity.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[expect(missing_docs, reason = "the fields say what they are")]
+pub struct Abort {
+    pub h: u32,
+    pub reason: AbortReason,
+}
+
+/// What had not started when the outbox was drained.
+#[derive(Debug, Default)]
+pub struct Unstarted {
+    /// Frames of unstarted turns.
+    pub turns: Vec<FrameId>,
+    /// Handles of unstarted activities.
+    pub activities: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    turns: VecDeque<Activation>,
+    activities: VecDeque<ActivityJob>,
+    aborts: Vec<Abort>,
+    evict: Vec<FrameId>,
+    closed: bool,
+}
+
+/// One batch: its JSON text and what it carries, so that the engine knows what has started.
+#[derive(Debug, Serialize)]
+struct Batch {
+    turns: Vec<Activation>,
+    activities: Vec<ActivityJob>,
+    aborts: Vec<Abort>,
+    evict: Vec<FrameId>,
+}
+
+/// The outbox of one runtime.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    state: Mutex<State>,
+    ready: Notify,
+}
+
+/// A batch ends at about this many bytes of JSON: past it one crossing blocks the JavaScript loop for too long.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// Frames to forget ride with other work; a quiet runtime lets go of memory once this many have gathered.
+const EVICT_ALONE: usize = 64;
+
+impl Outbox {
+    /// Adds turns and activities at once, so that one crossing can take them together.
+    pub fn push(&self, turns: Vec<Activation>, activities: Vec<ActivityJob>) {
+        if turns.is_empty() && activities.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        state.turns.extend(turns);
+        state.activities.extend(activities);
+        drop(state);
+        self.ready.notify_one();
+    }
+
+    /// Tells a running activity to stop.
+    pub fn abort(&self, h: u32, reason: AbortReason) {
+        self.lock().aborts.push(Abort { h, reason });
+        self.ready.notify_one();
+    }
+
+    /// Frames to forget; they ride with the next batch.
+    pub fn evict(&self, frames: impl IntoIterator<Item = FrameId>) {
+        let mut state = self.lock();
+        state.evict.extend(frames);
+        let wake = state.evict.len() >= EVICT_ALONE;
+        drop(state);
+        if wake {
+            self.ready.notify_one();
+        }
+    }
+
+    /// The next batch of at most `max` turns and activities; `None` once the outbox is closed. Dropping the future
+    /// loses nothing.
+    pub async fn next(&self, max: usize) -> Option<String> {
+        loop {
+            {
+                let mut state = self.lock();
+                if state.closed && state.aborts.is_empty() {
+                    return None;
+                }
+                if let Some(batch) = take(&mut state, max) {
+                    let text = serde_json::to_string(&batch).expect("payloads are JSON and keys are strings");
+                    return Some(text);
+                }
+            }
+            self.ready.notified().await;
+        }
+    }
+
+    /// Takes back everything that has not started.
+    pub fn drain(&self) -> Unstarted {
+        let mut state = self.lock();
+        Unstarted {
+            turns: state.turns.drain(..).map(|activation| activation.frame).collect(),
+            activities: state.activities.drain(..).map(|job| job.h).collect(),
+        }
+    }
+
+    /// Takes one activity back, if it has not started.
+    pub fn withdraw(&self, h: u32) -> bool {
+        let mut state = self.lock();
+        let before = state.activities.len();
+        state.activities.retain(|job| job.h != h);
+        state.activities.len() < before
+    }
+
+    /// No more batches: JavaScript's pull loop ends.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.ready.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn take(state: &mut State, max: usize) -> Option<Batch> {
+    let quiet = state.turns.is_empty() && state.activities.is_empty() && state.aborts.is_empty();
+    if quiet && state.evict.len() < EVICT_ALONE {
+        return None;
+    }
+    let mut batch = Batch {
+        turns: Vec::new(),
+        activities: Vec::new(),
+        aborts: std::mem::take(&mut state.aborts),
+        evict: std::mem::take(&mut state.evict),
+    };
+    let mut bytes = 0;
+    let mut left = max.max(1);
+    while left > 0 && bytes < BATCH_BYTES {
+        let Some(activation) = state.turns.pop_front() else { break };
+        bytes += weigh(&activation);
+        left -= 1;
+        batch.turns.push(activation);
+    }
+    while left > 0 && bytes < BATCH_BYTES {
+        let Some(job) = state.activities.pop_front() else { break };
+        bytes += job.input.as_str().len();
+        left -= 1;
+        batch.activities.push(job);
+    }
+    Some(batch)
+}
+
+fn weigh(activation: &Activation) -> usize {
+    let start = activation.start.as_ref().map_or(0, |start| start.input.as_str().len());
+    // A fact's envelope is about 40 bytes; its payload is weighed by the replay crate's own bound.
+    start + 40 * activation.facts.len()
+}

@@ -1,0 +1,296 @@
+//! The claimer: one task of a runtime that feeds all its slots, and gives back what will not run here.
+//!
+//! It claims what the free slots can take, at once again while more is due, and otherwise sleeps until a hint, the next
+//! known due time or the poll interval.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{Notify, watch};
+
+use crate::{
+    activity::{ActivityRunner, ClaimedTasks},
+    config::EngineConfig,
+    dispatch::Handlers,
+    error::Result,
+    failpoint,
+    lease::{Keeper, Kind, Return, Returned, Returns},
+    limits,
+    pool::{CallerClass, Session},
+    provider::Provider,
+    store::{
+        Fence, NodeKey, activity,
+        turn::{self, ClaimRequest, RenewRequest},
+    },
+    telemetry::Backoff,
+    turn::{ClaimedBatch, TurnRunner},
+};
+
+/// All that claiming needs.
+pub(crate) struct Claimer {
+    pub(crate) provider: Arc<Provider>,
+    pub(crate) config: EngineConfig,
+    pub(crate) handlers: Handlers,
+    pub(crate) node: Arc<Mutex<NodeKey>>,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) returns: Arc<Returns>,
+    pub(crate) turns: Arc<TurnRunner>,
+    pub(crate) activities: Arc<ActivityRunner>,
+    pub(crate) wake: Arc<Notify>,
+}
+
+/// What one round brought.
+#[derive(Debug, Default)]
+struct Round {
+    claimed: usize,
+    /// A claim came back full: more is due.
+    full: bool,
+    /// Until the next row is due.
+    next_due: Option<Duration>,
+}
+
+impl Claimer {
+    /// Claims until `stop` says so; then gives back what is to be given back and ends.
+    pub(crate) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let mut backoff = Backoff::new(limits::COMMIT_RETRY_BASE, limits::COMMIT_RETRY_MAX);
+        let mut idle = self.config.dispatch.poll_interval;
+        while !*stop.borrow() {
+            let sleep = match self.round().await {
+                Ok(round) if round.full => Duration::ZERO,
+                Ok(round) => {
+                    backoff.reset();
+                    idle = if round.claimed > 0 { self.config.dispatch.poll_interval } else { idle * 2 };
+                    idle = idle.min(self.longest_sleep());
+                    round.next_due.map_or(idle, |due| due.clamp(self.config.dispatch.poll_interval, idle))
+                }
+                Err(error) => {
+                    self.provider.counters().claims_failed.add(1);
+                    tracing::debug!(error = %error.full_text(), "claim failed");
+                    backoff.next_delay()
+                }
+            };
+            if sleep.is_zero() && self.has_free_slot() {
+                continue;
+            }
+            let sleep = sleep.max(Duration::from_millis(1));
+            tokio::select! {
+                () = self.wake.notified() => {}
+                () = tokio::time::sleep(sleep) => {}
+                _ = stop.changed() => {}
+            }
+        }
+    }
+
+    /// Gives back collected leases; what could not be given back stays collected.
+    pub(crate) async fn give_back(&self) -> Result<()> {
+        let returned = self.returns.take();
+        if returned.is_empty() {
+            return Ok(());
+        }
+        failpoint::hit("release.before");
+        let outcome = self.release(&returned).await;
+        failpoint::hit("release.after");
+        match outcome {
+            Ok(()) => {
+                for lease in &returned {
+                    self.keeper.let_go(lease.kind, lease.fence);
+                }
+                self.provider.wakes().work();
+                Ok(())
+            }
+            Err(error) => {
+                self.returns.put_back(returned);
+                Err(error)
+            }
+        }
+    }
+
+    async fn release(&self, returned: &[Returned]) -> Result<()> {
+        let session = self.provider.pool().acquire(CallerClass::Critical).await?;
+        let statements = self.provider.statements();
+        let node = self.node();
+        let fences = |kind: Kind, why: Return| -> Vec<Fence> {
+            let wanted = returned.iter().filter(|lease| lease.kind == kind && lease.why == why);
+            wanted.map(|lease| lease.fence).collect()
+        };
+        let (turns, tasks) =
+            (fences(Kind::Turn, Return::Unstarted), fences(Kind::Activity, Return::Unstarted));
+        turn::release(&session, statements, &node, &turns, 0).await?;
+        activity::release(&session, statements, &node, &tasks, 0).await?;
+        for (why, at_once) in [(Return::Stopped, true), (Return::Abandoned, false)] {
+            let (turns, tasks) = (fences(Kind::Turn, why), fences(Kind::Activity, why));
+            turn::abandon(&session, statements, &node, &turns, at_once).await?;
+            activity::abandon(&session, statements, &node, &tasks, at_once).await?;
+        }
+        Ok(())
+    }
+
+    async fn round(&self) -> Result<Round> {
+        self.give_back().await?;
+        let free =
+            (self.turns.free().min(limits::CLAIM_BATCH), self.activities.free().min(limits::CLAIM_BATCH));
+        if free == (0, 0) {
+            return Ok(Round::default());
+        }
+        let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
+        let mut round = self.claim(&session, free, false).await?;
+        if round.full {
+            return Ok(round);
+        }
+        // Suspects are few and are looked for only when the others are served, one of each kind at a time.
+        let alone = (usize::from(!self.turns.isolated()), usize::from(!self.activities.isolated()));
+        let free = (alone.0.min(self.turns.free()), alone.1.min(self.activities.free()));
+        round.claimed += self.claim(&session, free, true).await?.claimed;
+        if round.claimed == 0 {
+            let due = turn::next_due(&session, self.provider.statements()).await?;
+            round.next_due = due.map(|ms| Duration::from_millis(ms.max(0).unsigned_abs()));
+        }
+        Ok(round)
+    }
+
+    async fn claim(&self, session: &Session, free: (usize, usize), isolated: bool) -> Result<Round> {
+        let node = self.node();
+        let statements = self.provider.statements();
+        let asked_at = Instant::now();
+        let names = self.handlers.names();
+        let exact = self.handlers.exact();
+        self.provider.counters().claims.add(1);
+        let turns = async {
+            let request = self.turn_request(&node, free.0, isolated);
+            if free.0 == 0 || names.is_empty() {
+                return Ok(Vec::new());
+            }
+            failpoint::hit("claim.turns.before");
+            let claimed = turn::claim(session, statements, &request, &names, &exact).await;
+            failpoint::hit("claim.turns.after");
+            claimed
+        };
+        let activities = async {
+            let request = self.activity_request(&node, free.1, isolated);
+            if free.1 == 0 || self.handlers.activities.is_empty() {
+                return Ok(Vec::new());
+            }
+            failpoint::hit("claim.activities.before");
+            let claimed = activity::claim(session, statements, &request, &self.handlers.activities).await;
+            failpoint::hit("claim.activities.after");
+            claimed
+        };
+        let (turns, activities) = futures_util::future::join(turns, activities).await;
+        // What one queue gave is held also when the other failed.
+        let (turns, failure) = split(turns);
+        let (tasks, failure) = match split(activities) {
+            (tasks, None) => (tasks, failure),
+            (tasks, later) => (tasks, later),
+        };
+        let round = Round {
+            claimed: turns.len() + tasks.len(),
+            full: !isolated && (free.0 > 0 && turns.len() == free.0 || free.1 > 0 && tasks.len() == free.1),
+            next_due: None,
+        };
+        self.provider.counters().turns_claimed.add(turns.len() as u64);
+        self.provider.counters().activities_claimed.add(tasks.len() as u64);
+        let turns = self.confirm_turns(session, &node, turns, asked_at).await;
+        let tasks = self.confirm_tasks(session, &node, tasks, asked_at).await;
+        if !tasks.is_empty() {
+            self.activities.take(ClaimedTasks { tasks, node: node.clone(), isolated, asked_at });
+        }
+        if !turns.is_empty() {
+            self.turns.take(session, ClaimedBatch { turns, node, isolated, asked_at }).await?;
+        }
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(round),
+        }
+    }
+
+    /// A reply that came late is followed by one renewal; what is fenced by then is not started. Correctness rests on the
+    /// fences, so a renewal that fails changes nothing.
+    async fn confirm_turns(
+        &self,
+        session: &Session,
+        node: &NodeKey,
+        turns: Vec<turn::ClaimedTurn>,
+        asked_at: Instant,
+    ) -> Vec<turn::ClaimedTurn> {
+        if turns.is_empty() || asked_at.elapsed() * 5 <= self.config.lease.orchestrator_lock_timeout {
+            return turns;
+        }
+        let fences: Vec<Fence> = turns.iter().map(|claimed| claimed.fence).collect();
+        let times = self.renew_request(self.config.lease.orchestrator_lock_timeout);
+        match turn::renew(session, self.provider.statements(), node, &fences, &times).await {
+            Ok(renewed) => turns.into_iter().filter(|claimed| renewed.contains(&claimed.fence)).collect(),
+            Err(_) => turns,
+        }
+    }
+
+    async fn confirm_tasks(
+        &self,
+        session: &Session,
+        node: &NodeKey,
+        tasks: Vec<activity::ClaimedActivity>,
+        asked_at: Instant,
+    ) -> Vec<activity::ClaimedActivity> {
+        if tasks.is_empty() || asked_at.elapsed() * 5 <= self.config.lease.worker_lock_timeout {
+            return tasks;
+        }
+        let fences: Vec<Fence> = tasks.iter().map(|claimed| claimed.fence).collect();
+        let times = self.renew_request(self.config.lease.worker_lock_timeout);
+        match activity::renew(session, self.provider.statements(), node, &fences, &times).await {
+            Ok(renewed) => tasks.into_iter().filter(|claimed| renewed.contains(&claimed.fence)).collect(),
+            Err(_) => tasks,
+        }
+    }
+
+    fn turn_request<'a>(&self, node: &'a NodeKey, limit: usize, isolated: bool) -> ClaimRequest<'a> {
+        self.request(node, limit, isolated, self.config.lease.orchestrator_lock_timeout)
+    }
+
+    fn activity_request<'a>(&self, node: &'a NodeKey, limit: usize, isolated: bool) -> ClaimRequest<'a> {
+        self.request(node, limit, isolated, self.config.lease.worker_lock_timeout)
+    }
+
+    fn request<'a>(
+        &self,
+        node: &'a NodeKey,
+        limit: usize,
+        isolated: bool,
+        lease: Duration,
+    ) -> ClaimRequest<'a> {
+        let times = self.renew_request(lease);
+        ClaimRequest {
+            node,
+            limit: i64::try_from(limit).unwrap_or(i64::MAX),
+            lock_timeout_ms: times.lock_timeout_ms,
+            backoff_base_ms: times.backoff_base_ms,
+            backoff_max_ms: times.backoff_max_ms,
+            max_attempts: i32::try_from(self.config.lease.max_attempts).unwrap_or(i32::MAX),
+            isolated,
+            unowned_only: false,
+        }
+    }
+
+    fn renew_request(&self, lease: Duration) -> RenewRequest {
+        self.config.lease.renewal(lease)
+    }
+
+    fn longest_sleep(&self) -> Duration {
+        self.config.dispatch.long_poll_timeout.min(limits::POLL_WITHOUT_LISTENER)
+    }
+
+    fn has_free_slot(&self) -> bool {
+        self.turns.free() > 0 || self.activities.free() > 0
+    }
+
+    fn node(&self) -> NodeKey {
+        self.node.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn split<T>(claimed: Result<Vec<T>>) -> (Vec<T>, Option<crate::error::Error>) {
+    match claimed {
+        Ok(rows) => (rows, None),
+        Err(error) => (Vec::new(), Some(error)),
+    }
+}

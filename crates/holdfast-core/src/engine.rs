@@ -1,0 +1,288 @@
+//! The engine of one runtime: it wires the rooms, owns every task, and starts and stops them in order.
+//!
+//! Start: register the node, then claim. Stop: claim nothing new, give back what has not started, let the rest finish
+//! or stop it after the grace, settle, say goodbye last.
+
+use std::{
+    process,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
+
+use crate::{
+    activity::{ActivityLimits, ActivityRunner},
+    config::EngineConfig,
+    crossing::{AbortReason, ActivityAnswer, Answers, Outbox},
+    dispatch::{Claimer, Handlers},
+    error::Result,
+    failpoint,
+    lease::{Keeper, Kind, LeaseTimes, Returns},
+    liveness::{Liveness, LivenessEvents},
+    provider::Provider,
+    store::{Fence, NodeKey},
+    turn::{FrameCache, TurnRunner},
+};
+
+/// A running engine.
+pub struct Engine {
+    outbox: Arc<Outbox>,
+    answers: mpsc::UnboundedSender<String>,
+    turns: Arc<TurnRunner>,
+    activities: Arc<ActivityRunner>,
+    claimer: Arc<Claimer>,
+    provider: Arc<Provider>,
+    stop: watch::Sender<bool>,
+    parts: tokio::sync::Mutex<Option<Parts>>,
+}
+
+/// What a stop takes down, once.
+struct Parts {
+    claiming: JoinSet<()>,
+    answering: JoinSet<()>,
+    liveness: Liveness,
+}
+
+impl Engine {
+    /// Starts a runtime on a provider: registers its node and begins to claim. Dropping the future before it resolves may
+    /// leave a node row, which goes stale.
+    pub async fn start(
+        provider: Arc<Provider>,
+        config: EngineConfig,
+        handlers: Handlers,
+    ) -> Result<Arc<Self>> {
+        config.validate()?;
+        let Rooms { keeper, outbox, returns, turns, activities } = Rooms::new(&provider, &config, &handlers);
+        let wake = provider.wakes().register();
+        let node = Arc::new(Mutex::new(NodeKey { id: node_id(&config), epoch: 0 }));
+        let events = Arc::new(Events {
+            turns: Arc::clone(&turns),
+            activities: Arc::clone(&activities),
+            wake: Arc::clone(&wake),
+        });
+        let liveness = Liveness::start(
+            Arc::clone(&provider),
+            config.clone(),
+            Arc::clone(&keeper),
+            Arc::clone(&node),
+            events,
+        )
+        .await?;
+        let claimer = Arc::new(Claimer {
+            provider: Arc::clone(&provider),
+            config,
+            handlers,
+            node,
+            keeper,
+            returns,
+            turns: Arc::clone(&turns),
+            activities: Arc::clone(&activities),
+            wake,
+        });
+        let (stop, stopping) = watch::channel(false);
+        let (answers, received) = mpsc::unbounded_channel();
+        let mut claiming = JoinSet::new();
+        claiming.spawn(Arc::clone(&claimer).run(stopping));
+        let mut answering = JoinSet::new();
+        answering.spawn(answer_loop(received, Arc::clone(&turns), Arc::clone(&activities)));
+        let parts = tokio::sync::Mutex::new(Some(Parts { claiming, answering, liveness }));
+        Ok(Arc::new(Self { outbox, answers, turns, activities, claimer, provider, stop, parts }))
+    }
+
+    /// The next batch for JavaScript; `None` once the engine has stopped. Dropping the future loses nothing.
+    pub async fn next(&self, max: usize) -> Option<String> {
+        failpoint::hit("crossing.next.before");
+        let batch = self.outbox.next(max).await;
+        self.provider.counters().crossings.add(1);
+        failpoint::hit("crossing.next.after");
+        batch
+    }
+
+    /// A batch of answers from JavaScript. Never waits; slots bound how much can be on its way.
+    pub fn complete(&self, text: String) {
+        failpoint::hit("crossing.complete.before");
+        // After a stop nobody listens: what is answered then was abandoned before.
+        let _ = self.answers.send(text);
+        failpoint::hit("crossing.complete.after");
+    }
+
+    /// Stops: drains for at most `grace`, then tells bodies to stop, then lets go. Idempotent; a second call waits for the
+    /// first.
+    pub async fn shutdown(&self, grace: Duration) {
+        let mut parts = self.parts.lock().await;
+        let Some(mut taken) = parts.take() else { return };
+        // The claimer sees this at its next step.
+        let _ = self.stop.send(true);
+        self.claimer.wake.notify_one();
+        let deadline = Instant::now() + grace;
+        while taken.claiming.join_next().await.is_some() {}
+        let unstarted = self.outbox.drain();
+        self.turns.give_back(unstarted.turns);
+        self.activities.give_back(unstarted.activities);
+        self.give_back().await;
+        self.idle_until(deadline).await;
+        if self.running() > 0 {
+            self.activities.abort_all(AbortReason::Shutdown);
+            self.idle_until(Instant::now() + ABORT_GRACE).await;
+        }
+        self.outbox.close();
+        self.turns.stop_all();
+        self.activities.stop_all();
+        self.give_back().await;
+        taken.answering.shutdown().await;
+        taken.liveness.stop(GOODBYE_LIMIT).await;
+    }
+
+    /// The provider.
+    pub fn provider(&self) -> &Arc<Provider> {
+        &self.provider
+    }
+
+    /// Turns and activities in progress.
+    pub fn running(&self) -> usize {
+        self.turns.running() + self.activities.running()
+    }
+
+    async fn give_back(&self) {
+        if tokio::time::timeout(GOODBYE_LIMIT, self.claimer.give_back()).await.is_err() {
+            tracing::debug!("leases were not given back; the others will find this node stale");
+        }
+    }
+
+    /// Waits until nothing is in progress, at most until `deadline`.
+    async fn idle_until(&self, deadline: Instant) {
+        while self.running() > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            // Each settled item rings the claimer's bell; the pause only bounds a bell that rang before.
+            tokio::select! {
+                () = self.claimer.wake.notified() => {}
+                () = tokio::time::sleep(left.min(Duration::from_millis(20))) => {}
+            }
+        }
+    }
+}
+
+/// The rooms of a runtime that hold state, wired.
+struct Rooms {
+    keeper: Arc<Keeper>,
+    outbox: Arc<Outbox>,
+    returns: Arc<Returns>,
+    turns: Arc<TurnRunner>,
+    activities: Arc<ActivityRunner>,
+}
+
+impl Rooms {
+    fn new(provider: &Arc<Provider>, config: &EngineConfig, handlers: &Handlers) -> Self {
+        let keeper = Arc::new(Keeper::new(
+            LeaseTimes {
+                timeout: config.lease.orchestrator_lock_timeout,
+                buffer: config.lease.orchestrator_lock_renewal_buffer,
+            },
+            LeaseTimes {
+                timeout: config.lease.worker_lock_timeout,
+                buffer: config.lease.worker_lock_renewal_buffer,
+            },
+        ));
+        let outbox = Arc::new(Outbox::default());
+        let returns = Arc::new(Returns::default());
+        let turns = Arc::new(TurnRunner::new(
+            Arc::clone(provider),
+            Arc::clone(&keeper),
+            Arc::clone(&returns),
+            Arc::clone(&outbox),
+            handlers.newest(),
+            FrameCache::new(config.cache.sticky_cache_size, config.cache.sticky_cache_bytes),
+            config.dispatch.orchestration_concurrency,
+        ));
+        let activities = Arc::new(ActivityRunner::new(
+            Arc::clone(provider),
+            Arc::clone(&keeper),
+            Arc::clone(&returns),
+            Arc::clone(&outbox),
+            ActivityLimits {
+                slots: config.dispatch.worker_concurrency,
+                timeout: config.activity.timeout,
+                grace: config.activity.cancellation_grace_period,
+            },
+        ));
+        Self { keeper, outbox, returns, turns, activities }
+    }
+}
+
+/// From the abort signal at a stop until the runtime lets go of what still runs.
+const ABORT_GRACE: Duration = Duration::from_millis(200);
+
+/// Longest wait for each of the last statements of a stop.
+const GOODBYE_LIMIT: Duration = Duration::from_millis(500);
+
+struct Events {
+    turns: Arc<TurnRunner>,
+    activities: Arc<ActivityRunner>,
+    wake: Arc<tokio::sync::Notify>,
+}
+
+impl LivenessEvents for Events {
+    fn lost(&self, kind: Kind, fence: Fence) {
+        match kind {
+            Kind::Turn => self.turns.lost(fence),
+            Kind::Activity => self.activities.lost(fence, AbortReason::Cancelled),
+        }
+    }
+
+    fn declared_dead(&self) {
+        self.turns.drop_live();
+        self.activities.abort_all(AbortReason::Lost);
+    }
+
+    fn released(&self) {
+        self.wake.notify_one();
+    }
+}
+
+async fn answer_loop(
+    mut received: mpsc::UnboundedReceiver<String>,
+    turns: Arc<TurnRunner>,
+    activities: Arc<ActivityRunner>,
+) {
+    while let Some(text) = received.recv().await {
+        match Answers::parse(&text) {
+            Ok(answers) => {
+                for reply in answers.turns {
+                    turns.answer(reply);
+                }
+                for answer in answers.activities {
+                    let ActivityAnswer { h, .. } = answer;
+                    activities.answer(h, answer.result());
+                }
+            }
+            Err(error) => {
+                tracing::error!(error = %error.full_text(), "an answer of JavaScript cannot be read")
+            }
+        }
+    }
+}
+
+/// The configured identity, or host and process: unique among the processes of all hosts at one time; the epoch tells
+/// successive ones apart.
+fn node_id(config: &EngineConfig) -> String {
+    match &config.liveness.worker_node_id {
+        Some(id) => id.clone(),
+        None => format!("{}-{}", host_name(), process::id()),
+    }
+}
+
+fn host_name() -> String {
+    let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name =
+        from_kernel.or_else(|| std::env::var("HOSTNAME").ok()).or_else(|| std::env::var("COMPUTERNAME").ok());
+    name.map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "host".to_owned())
+}

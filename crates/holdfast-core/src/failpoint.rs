@@ -1,0 +1,104 @@
+//! Named points at which a test can make this process die, as a power cut would.
+//!
+//! `HOLDFAST_CRASH_AT=name` or `name:n` (the n-th time) arms one point; without it a hit costs one atomic load. The
+//! process is killed by an abort, so that nothing is flushed, released or said goodbye to.
+
+use std::{
+    process,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+struct Armed {
+    name: String,
+    left: AtomicU32,
+}
+
+static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
+
+/// Every point there is, in the order of a step's life; the crash tests go through this list.
+pub const POINTS: &[&str] = &[
+    "node.register.before",
+    "node.register.after",
+    "heartbeat.before",
+    "heartbeat.after",
+    "renew.before",
+    "renew.after",
+    "claim.turns.before",
+    "claim.turns.after",
+    "claim.activities.before",
+    "claim.activities.after",
+    "turn.load.before",
+    "turn.load.after",
+    "turn.activate.before",
+    "turn.activate.after",
+    "crossing.next.before",
+    "crossing.next.after",
+    "crossing.complete.before",
+    "crossing.complete.after",
+    "turn.match.before",
+    "turn.match.after",
+    "turn.submit.before",
+    "turn.submit.after",
+    "turn.settled.before",
+    "turn.settled.after",
+    "activity.start.before",
+    "activity.start.after",
+    "activity.result.before",
+    "activity.result.after",
+    "activity.submit.before",
+    "activity.submit.after",
+    "activity.settled.before",
+    "activity.settled.after",
+    "commit.batch.before",
+    "commit.batch.after",
+    "commit.outcome.before",
+    "commit.outcome.after",
+    "release.before",
+    "release.after",
+    "goodbye.before",
+    "goodbye.after",
+];
+
+/// Dies here when this point is armed and its turn has come.
+pub fn hit(point: &'static str) {
+    debug_assert!(POINTS.contains(&point), "unknown point {point}");
+    let armed = ARMED.get_or_init(|| std::env::var("HOLDFAST_CRASH_AT").ok().map(|text| parse(&text)));
+    if let Some(armed) = armed
+        && armed.name == point
+        && armed.left.fetch_sub(1, Ordering::Relaxed) == 1
+    {
+        process::abort();
+    }
+}
+
+fn parse(text: &str) -> Armed {
+    let (name, times) = match text.rsplit_once(':') {
+        Some((name, times)) => (name, times.parse().unwrap_or(1)),
+        None => (text, 1),
+    };
+    Armed { name: name.to_owned(), left: AtomicU32::new(times) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_armed_for_its_nth_hit() {
+        let armed = parse("commit.batch.before:3");
+        assert_eq!(armed.name, "commit.batch.before");
+        assert_eq!(armed.left.load(Ordering::Relaxed), 3);
+        assert_eq!(parse("goodbye.after").left.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn every_point_has_its_own_name() {
+        let mut names = POINTS.to_vec();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), POINTS.len());
+    }
+}

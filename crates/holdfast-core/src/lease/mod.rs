@@ -1,0 +1,9 @@
+//! Leases held by this node: which fences, until when, when each is to be renewed, and which go back.
+
+mod keeper;
+mod returns;
+mod schedule;
+
+pub use keeper::{Keeper, Kind};
+pub use returns::{Return, Returned, Returns};
+pub use schedule::{BUFFER_APPLIES_FROM, LeaseTimes};

@@ -1,0 +1,41 @@
+//! Bounds of the engine that are not options, each with its reason.
+
+use std::time::Duration;
+
+/// Items in one commit batch: past this a batch gains little and holds its row locks longer (storage figures level
+/// off between 64 and 256).
+pub const COMMIT_BATCH_ITEMS: usize = 256;
+
+/// Payload bytes in one commit batch: keeps one flight well below the query time limit on a slow link.
+pub const COMMIT_BATCH_BYTES: usize = 16 * 1024 * 1024;
+
+/// Client starts and messages that wait for the committer; the next caller waits for room.
+pub const COMMIT_QUEUE_ITEMS: usize = 4096;
+
+/// Runs of a client's item before its error is handed to the caller; engine items are run until the runtime stops.
+pub const CLIENT_COMMIT_RUNS: u32 = 4;
+
+/// First pause after a failed batch; doubles up to [`COMMIT_RETRY_MAX`].
+pub const COMMIT_RETRY_BASE: Duration = Duration::from_millis(20);
+
+/// Longest pause between two runs of a failing batch.
+pub const COMMIT_RETRY_MAX: Duration = Duration::from_secs(1);
+
+/// Messages handed to one turn of one instance; the rest waits for the next turn, so that one flooded instance
+/// cannot fill the node's memory.
+pub const INBOX_PER_TURN: i64 = 1000;
+
+/// Rows claimed by one statement: keeps a claim short and leaves work for other nodes.
+pub const CLAIM_BATCH: usize = 128;
+
+/// Time limit of one claim, its own and not the query time limit: a slow claim costs nothing but time.
+pub const CLAIM_LIMIT: Duration = Duration::from_secs(60);
+
+/// Longest sleep of the claimer while no listener tells it about work of other processes.
+pub const POLL_WITHOUT_LISTENER: Duration = Duration::from_millis(1000);
+
+/// Waiters look at the database at first after this long.
+pub const WAIT_POLL_BASE: Duration = Duration::from_millis(5);
+
+/// Waiters look at the database at least this often.
+pub const WAIT_POLL_MAX: Duration = Duration::from_millis(100);

@@ -1,0 +1,95 @@
+//! A provider: one database and schema, with the pool, the committer and the hints that clients and runtimes share.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    commit::Committer,
+    error::Result,
+    notify::{Waiters, Wakes},
+    pool::{Pool, PoolConfig, SessionPurpose},
+    store::{Statements, migrate},
+    telemetry::Counters,
+};
+
+/// What clients and runtimes share.
+pub struct Provider {
+    pool: Arc<Pool>,
+    statements: Arc<Statements>,
+    committer: Committer,
+    waiters: Waiters,
+    wakes: Arc<Wakes>,
+    counters: Arc<Counters>,
+}
+
+impl Provider {
+    /// Connects, brings the schema up to this version, and starts the committer. Dropping the future leaves nothing
+    /// half-made: migrations are transactions.
+    pub async fn connect(url: &str, schema: &str, config: PoolConfig) -> Result<Arc<Self>> {
+        let statements = Arc::new(Statements::new(schema));
+        let pool = Pool::connect(url, config).await?;
+        let session = pool.open_session(SessionPurpose::Migration).await?;
+        migrate::run(&session, &statements).await?;
+        drop(session);
+        let wakes = Arc::new(Wakes::default());
+        let counters = Arc::new(Counters::default());
+        let committer = Committer::start(&pool, &statements, &wakes, &counters);
+        let waiters = Waiters::start(&pool, &statements, &wakes);
+        Ok(Arc::new(Self { pool, statements, committer, waiters, wakes, counters }))
+    }
+
+    /// Commits what is queued and gives up this provider's share of the pool; idempotent. Takes at most `limit` and what the
+    /// pool needs to close.
+    pub async fn close(&self, limit: Duration) {
+        self.committer.close(limit).await;
+        self.waiters.close().await;
+        self.pool.close().await;
+    }
+
+    /// The pool.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// The statements of this schema.
+    pub fn statements(&self) -> &Arc<Statements> {
+        &self.statements
+    }
+
+    /// The committer.
+    pub fn committer(&self) -> &Committer {
+        &self.committer
+    }
+
+    /// The waiters.
+    pub fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    /// Hints.
+    pub fn wakes(&self) -> &Arc<Wakes> {
+        &self.wakes
+    }
+
+    /// Counters.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Counters and pool state as one JSON object, for people and tests.
+    pub fn stats_json(&self) -> String {
+        let pool = self.pool.stats();
+        let pool = serde_json::json!({
+            "url": pool.url,
+            "max": pool.max,
+            "total": pool.total,
+            "idle": pool.idle,
+            "waiting": pool.waiting,
+            "acquires": pool.acquires,
+            "saturationRejections": pool.saturation_rejections,
+            "connectionErrors": pool.connection_errors,
+        });
+        let counters: serde_json::Map<String, serde_json::Value> =
+            self.counters.all().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        serde_json::json!({ "pool": pool, "counters": counters }).to_string()
+    }
+}

@@ -1,0 +1,102 @@
+//! Live frames kept between turns: bounded by count and bytes, least recently used first out.
+//!
+//! A frame is used only when execution, history length and last fence are those that its last commit left behind;
+//! otherwise it is dropped and the instance is replayed. It never talks to the database or to JavaScript.
+
+use std::collections::{BTreeMap, HashMap};
+
+use holdfast_replay::{Execution, FrameId};
+
+use crate::store::Fence;
+
+/// What must be equal for a frame to be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Proof {
+    /// Execution of the instance.
+    pub(crate) execution: i64,
+    /// Events recorded.
+    pub(crate) history_len: i32,
+    /// Fence of the last settled turn.
+    pub(crate) last_fence: Fence,
+}
+
+/// A live frame.
+#[derive(Debug)]
+pub(crate) struct LiveFrame {
+    /// Its id in JavaScript.
+    pub(crate) frame: FrameId,
+    /// Its execution as Rust sees it.
+    pub(crate) execution: Execution,
+    /// What its last commit left behind.
+    pub(crate) proof: Proof,
+}
+
+#[derive(Debug)]
+struct Entry {
+    live: LiveFrame,
+    bytes: usize,
+    used: u64,
+}
+
+/// The frames of one runtime.
+#[derive(Debug)]
+pub(crate) struct FrameCache {
+    max_frames: usize,
+    max_bytes: usize,
+    bytes: usize,
+    tick: u64,
+    frames: HashMap<String, Entry>,
+    order: BTreeMap<u64, String>,
+}
+
+impl FrameCache {
+    /// An empty cache.
+    pub(crate) fn new(max_frames: usize, max_bytes: usize) -> Self {
+        Self { max_frames, max_bytes, bytes: 0, tick: 0, frames: HashMap::new(), order: BTreeMap::new() }
+    }
+
+    /// Takes the frame of an instance out. `Err` is a frame that does not fit the proof and must be evicted.
+    pub(crate) fn take(&mut self, instance: &str, proof: Proof) -> Result<Option<LiveFrame>, FrameId> {
+        match self.remove(instance) {
+            None => Ok(None),
+            Some(live) if live.proof == proof => Ok(Some(live)),
+            Some(live) => Err(live.frame),
+        }
+    }
+
+    /// Keeps a frame; returns the frames that had to go for it (itself, when it does not fit at all).
+    pub(crate) fn put(&mut self, instance: String, live: LiveFrame) -> Vec<FrameId> {
+        let mut evicted: Vec<FrameId> = self.remove(&instance).map(|old| old.frame).into_iter().collect();
+        let bytes = live.execution.history_bytes();
+        if self.max_frames == 0 || bytes > self.max_bytes {
+            evicted.push(live.frame);
+            return evicted;
+        }
+        self.tick += 1;
+        self.bytes += bytes;
+        self.order.insert(self.tick, instance.clone());
+        self.frames.insert(instance, Entry { live, bytes, used: self.tick });
+        while self.frames.len() > self.max_frames || self.bytes > self.max_bytes {
+            let Some((_, oldest)) = self.order.pop_first() else { break };
+            if let Some(entry) = self.frames.remove(&oldest) {
+                self.bytes -= entry.bytes;
+                evicted.push(entry.live.frame);
+            }
+        }
+        evicted
+    }
+
+    /// Empties the cache.
+    pub(crate) fn clear(&mut self) -> Vec<FrameId> {
+        self.bytes = 0;
+        self.order.clear();
+        self.frames.drain().map(|(_, entry)| entry.live.frame).collect()
+    }
+
+    fn remove(&mut self, instance: &str) -> Option<LiveFrame> {
+        let entry = self.frames.remove(instance)?;
+        self.order.remove(&entry.used);
+        self.bytes -= entry.bytes;
+        Some(entry.live)
+    }
+}

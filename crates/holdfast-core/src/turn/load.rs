@@ -1,0 +1,118 @@
+//! From claimed rows to executions: messages for all of them, history only for those without a live frame.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use holdfast_replay::{Carried, Event, Execution, Message, Payload, StartInfo, event::StoredEvent};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    limits,
+    pool::Session,
+    store::{
+        Statements,
+        turn::{self, ClaimedTurn},
+    },
+};
+
+/// What was read for a set of claimed turns.
+#[derive(Debug, Default)]
+pub(super) struct Loaded {
+    messages: HashMap<String, Vec<Message>>,
+    history: HashMap<String, Vec<StoredEvent>>,
+}
+
+impl Loaded {
+    /// Reads the due messages of `all` and the history of `cold`; two statements at most, whatever their number.
+    pub(super) async fn read(
+        session: &Session,
+        statements: &Statements,
+        all: &[String],
+        cold: &[(String, i64)],
+    ) -> Result<Self> {
+        let inbox = turn::inbox(session, statements, all, limits::INBOX_PER_TURN);
+        let history = async {
+            if cold.is_empty() { Ok(Vec::new()) } else { turn::history(session, statements, cold).await }
+        };
+        let (inbox, history) = futures_util::future::try_join(inbox, history).await?;
+        let mut loaded = Self::default();
+        for (instance, message) in inbox {
+            loaded.messages.entry(instance).or_default().push(message);
+        }
+        for (instance, event) in history {
+            loaded.history.entry(instance).or_default().push(event);
+        }
+        Ok(loaded)
+    }
+
+    /// Messages of one instance, once.
+    pub(super) fn take_messages(&mut self, instance: &str) -> Vec<Message> {
+        self.messages.remove(instance).unwrap_or_default()
+    }
+
+    /// Events of one instance, once.
+    pub(super) fn take_history(&mut self, instance: &str) -> Vec<StoredEvent> {
+        self.history.remove(instance).unwrap_or_default()
+    }
+
+    /// History rows read.
+    pub(super) fn history_rows(&self) -> usize {
+        self.history.values().map(Vec::len).sum()
+    }
+}
+
+/// The execution of a claimed turn without a live frame.
+pub(super) fn execution(claimed: &ClaimedTurn, version: &str, stored: Vec<StoredEvent>) -> Result<Execution> {
+    let instance = claimed.instance.clone();
+    if claimed.history_len == 0 {
+        let start = start_info(claimed, version)?;
+        return Ok(Execution::begin(instance, claimed.execution, start, claimed.now_ms));
+    }
+    if stored.len() as i64 != i64::from(claimed.history_len) {
+        let text = format!(
+            "history of {instance:?} has {} events where {} were recorded",
+            stored.len(),
+            claimed.history_len
+        );
+        return Err(Error::new(ErrorKind::Corrupt, text));
+    }
+    let decoded: Result<Vec<Event>, _> = stored.into_iter().map(StoredEvent::decode).collect();
+    let corrupt =
+        |error| Error::new(ErrorKind::Corrupt, format!("read history of {instance:?}")).caused_by(error);
+    let events = decoded.map_err(corrupt)?;
+    Execution::replay(instance.clone(), claimed.execution, events).map_err(corrupt)
+}
+
+fn start_info(claimed: &ClaimedTurn, version: &str) -> Result<StartInfo> {
+    let corrupt =
+        |what: &str| Error::new(ErrorKind::Corrupt, format!("{what} of {:?} is not JSON", claimed.instance));
+    let start = claimed
+        .start
+        .as_ref()
+        .ok_or_else(|| Error::new(ErrorKind::Internal, "a first turn was claimed without its start"))?;
+    let input = Payload::from_text(start.input.clone()).ok_or_else(|| corrupt("the input"))?;
+    let carried: Vec<Carried> = match &start.carried {
+        Some(text) => {
+            serde_json::from_str(text).map_err(|error| corrupt("the carried messages").caused_by(error))?
+        }
+        None => Vec::new(),
+    };
+    Ok(StartInfo {
+        name: claimed.name.clone(),
+        version: version.to_owned(),
+        input,
+        parent: claimed.parent.clone(),
+        seed: seed(claimed),
+        carried,
+        custom_status: start.custom_status.clone(),
+    })
+}
+
+/// A seed that no other execution has: the fence is never used twice. It is recorded in the first event.
+fn seed(claimed: &ClaimedTurn) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&claimed.instance, claimed.execution, claimed.fence.0, claimed.now_ms).hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,11 @@
+//! Turns: claim → activation → commit of one instance.
+
+mod cache;
+mod commit;
+mod flight;
+mod load;
+mod runner;
+
+pub(crate) use cache::{FrameCache, LiveFrame, Proof};
+pub(crate) use flight::{Flight, TurnTable};
+pub(crate) use runner::{ClaimedBatch, TurnRunner};

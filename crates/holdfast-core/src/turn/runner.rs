@@ -1,0 +1,366 @@
+//! Runs turns: claimed rows in, activations out, answers in, commits out.
+//!
+//! The same turn is never in two places: it is in the table from its claim until it is settled, and its execution is
+//! either in the table or with the committer. JavaScript is told nothing about a turn that did not commit: its frame is
+//! dropped and the instance is replayed.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use holdfast_replay::{Activation, Execution, FrameId, Payload, Reply, TurnResult};
+
+use crate::{
+    crossing::Outbox,
+    error::{Error, ErrorKind, Result},
+    failpoint,
+    lease::{Keeper, Kind, Return, Returns},
+    pool::Session,
+    provider::Provider,
+    store::{
+        Fence, NodeKey,
+        commit::{CommitItem, CommitOutcome, TurnCommit},
+        turn::ClaimedTurn,
+    },
+    telemetry::error_payload,
+    turn::{
+        Flight, FrameCache, LiveFrame, Proof, TurnTable,
+        commit::{bare_failure, turn_commit},
+        load::{self, Loaded},
+    },
+};
+
+/// Turns that were claimed together.
+pub(crate) struct ClaimedBatch {
+    pub(crate) turns: Vec<ClaimedTurn>,
+    pub(crate) node: NodeKey,
+    pub(crate) isolated: bool,
+    /// Before the claim was sent.
+    pub(crate) asked_at: Instant,
+}
+
+/// The turns of one runtime.
+pub(crate) struct TurnRunner {
+    provider: Arc<Provider>,
+    keeper: Arc<Keeper>,
+    returns: Arc<Returns>,
+    outbox: Arc<Outbox>,
+    newest: BTreeMap<String, String>,
+    table: Mutex<TurnTable>,
+    slots: usize,
+}
+
+impl TurnRunner {
+    pub(crate) fn new(
+        provider: Arc<Provider>,
+        keeper: Arc<Keeper>,
+        returns: Arc<Returns>,
+        outbox: Arc<Outbox>,
+        newest: BTreeMap<String, String>,
+        cache: FrameCache,
+        slots: usize,
+    ) -> Self {
+        Self { provider, keeper, returns, outbox, newest, table: Mutex::new(TurnTable::new(cache)), slots }
+    }
+
+    /// Slots that are free.
+    pub(crate) fn free(&self) -> usize {
+        self.slots.saturating_sub(self.lock().len())
+    }
+
+    /// Turns in progress.
+    pub(crate) fn running(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether an isolated turn is in progress.
+    pub(crate) fn isolated(&self) -> bool {
+        self.lock().isolated()
+    }
+
+    /// Takes claimed turns on their way to JavaScript. When reading fails they go back unstarted.
+    pub(crate) async fn take(self: &Arc<Self>, session: &Session, batch: ClaimedBatch) -> Result<()> {
+        for claimed in &batch.turns {
+            self.keeper.hold(Kind::Turn, claimed.fence, batch.asked_at);
+        }
+        let fresh = self.adopt(batch.turns, &batch.node);
+        let (live, cold) = self.take_live(&fresh);
+        let ids: Vec<String> = fresh.iter().map(|claimed| claimed.instance.clone()).collect();
+        failpoint::hit("turn.load.before");
+        let loaded = Loaded::read(session, self.provider.statements(), &ids, &cold).await;
+        failpoint::hit("turn.load.after");
+        let mut loaded = match loaded {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                self.outbox.evict(live.into_values().map(|live| live.frame));
+                for claimed in &fresh {
+                    self.returns.push(Kind::Turn, claimed.fence, Return::Unstarted);
+                }
+                return Err(error);
+            }
+        };
+        self.count(&loaded, live.len(), fresh.len());
+        failpoint::hit("turn.activate.before");
+        let activations = self.activate(fresh, live, &mut loaded, &batch.node, batch.isolated);
+        self.outbox.push(activations, Vec::new());
+        failpoint::hit("turn.activate.after");
+        Ok(())
+    }
+
+    /// JavaScript answered a turn.
+    pub(crate) fn answer(self: &Arc<Self>, reply: Reply) {
+        let frame = reply.frame;
+        let Some(mut execution) = self.lock().by_frame(frame).and_then(|flight| flight.execution.take())
+        else {
+            self.provider.counters().unknown_answers.add(1);
+            return;
+        };
+        failpoint::hit("turn.match.before");
+        let result = match execution.complete(reply) {
+            Ok(result) => result,
+            Err(mismatch) => {
+                self.provider.counters().mismatches.add(1);
+                execution.abort(error_payload("NondeterminismError", "NONDETERMINISM", &mismatch.to_string()))
+            }
+        };
+        failpoint::hit("turn.match.after");
+        self.settle(frame, execution, result);
+    }
+
+    /// Frames whose activation was never pulled go back unstarted, with their delivery.
+    pub(crate) fn give_back(&self, frames: Vec<FrameId>) {
+        let mut table = self.lock();
+        for frame in frames {
+            let Some(flight) = table.by_frame(frame) else { continue };
+            let (instance, fence) = (flight.claimed.instance.clone(), flight.claimed.fence);
+            table.remove(&instance);
+            self.returns.push(Kind::Turn, fence, Return::Unstarted);
+        }
+    }
+
+    /// Turns that are still running when the runtime stops: their count stays.
+    pub(crate) fn stop_all(&self) {
+        let mut table = self.lock();
+        for instance in table.instances() {
+            if let Some(flight) = table.remove(&instance) {
+                self.returns.push(Kind::Turn, flight.claimed.fence, Return::Stopped);
+            }
+        }
+    }
+
+    /// A lease is not this node's any more. The turn may still end; its commit will say so.
+    pub(crate) fn lost(&self, fence: Fence) {
+        self.provider.counters().leases_lost.add(1);
+        self.keeper.let_go(Kind::Turn, fence);
+    }
+
+    /// This node was declared dead: no live frame can be trusted.
+    pub(crate) fn drop_live(&self) {
+        let frames = self.lock().drop_live();
+        self.outbox.evict(frames);
+    }
+
+    fn adopt(&self, claimed: Vec<ClaimedTurn>, node: &NodeKey) -> Vec<ClaimedTurn> {
+        let mut table = self.lock();
+        let mut fresh = Vec::with_capacity(claimed.len());
+        for claimed in claimed {
+            match table.adopt(&claimed, node) {
+                Some(old) => self.keeper.let_go(Kind::Turn, old),
+                None => fresh.push(claimed),
+            }
+        }
+        fresh
+    }
+
+    /// Live frames of the claimed turns, and the keys of those that must be read.
+    fn take_live(&self, fresh: &[ClaimedTurn]) -> (BTreeMap<String, LiveFrame>, Vec<(String, i64)>) {
+        let mut table = self.lock();
+        let mut live = BTreeMap::new();
+        let mut cold = Vec::new();
+        for claimed in fresh {
+            match table.take_live(claimed) {
+                Ok(Some(frame)) => {
+                    live.insert(claimed.instance.clone(), frame);
+                    continue;
+                }
+                Ok(None) => {}
+                Err(frame) => self.outbox.evict([frame]),
+            }
+            if claimed.history_len > 0 {
+                cold.push((claimed.instance.clone(), claimed.execution));
+            }
+        }
+        (live, cold)
+    }
+
+    fn count(&self, loaded: &Loaded, warm: usize, all: usize) {
+        let counters = self.provider.counters();
+        counters.history_rows_read.add(loaded.history_rows() as u64);
+        counters.warm_turns.add(warm as u64);
+        counters.cold_turns.add((all - warm) as u64);
+    }
+
+    fn activate(
+        self: &Arc<Self>,
+        fresh: Vec<ClaimedTurn>,
+        mut live: BTreeMap<String, LiveFrame>,
+        loaded: &mut Loaded,
+        node: &NodeKey,
+        isolated: bool,
+    ) -> Vec<Activation> {
+        let mut activations = Vec::with_capacity(fresh.len());
+        for claimed in fresh {
+            let version = self.version(&claimed);
+            let frame = live.remove(&claimed.instance);
+            let stored = loaded.take_history(&claimed.instance);
+            let (frame, execution) = match frame {
+                Some(live) => (live.frame, Ok(live.execution)),
+                None => (self.lock().new_frame(), load::execution(&claimed, &version, stored)),
+            };
+            let mut execution = match execution {
+                Ok(execution) => execution,
+                Err(error) => {
+                    self.fail_corrupt(claimed, node, &version, &error);
+                    continue;
+                }
+            };
+            let messages = loaded.take_messages(&claimed.instance);
+            let accepted = execution.accept(messages, claimed.now_ms);
+            self.provider.counters().messages_dropped.add(accepted.dropped.len() as u64);
+            let mut consumed = accepted.accepted;
+            consumed.extend(accepted.dropped.iter().map(|(id, _)| *id));
+            let poisoned = claimed.poisoned.then(|| poison(&claimed));
+            let flight = Flight {
+                claimed,
+                node: node.clone(),
+                version,
+                isolated,
+                frame,
+                execution: None,
+                consumed,
+                refused: false,
+            };
+            let instance = flight.claimed.instance.clone();
+            self.lock().insert(flight);
+            if let Some(error) = poisoned {
+                self.provider.counters().poisoned.add(1);
+                let result = execution.abort(error);
+                self.settle(frame, execution, result);
+            } else {
+                activations.push(execution.activation(frame));
+                self.lock().give_execution(&instance, execution);
+            }
+        }
+        activations
+    }
+
+    fn version(&self, claimed: &ClaimedTurn) -> String {
+        match &claimed.version {
+            Some(version) => version.clone(),
+            None => self.newest.get(&claimed.name).cloned().unwrap_or_default(),
+        }
+    }
+
+    fn settle(self: &Arc<Self>, frame: FrameId, execution: Execution, result: TurnResult) {
+        let commit = {
+            let mut table = self.lock();
+            let Some(flight) = table.by_frame(frame) else { return };
+            turn_commit(flight, result, execution.history_len())
+        };
+        self.submit(commit, Some(execution));
+    }
+
+    fn submit(self: &Arc<Self>, commit: TurnCommit, execution: Option<Execution>) {
+        let ended = commit.end.is_some();
+        let (instance, fence) = (commit.instance.clone(), commit.fence);
+        let proof = Proof { execution: commit.execution, history_len: commit.history_len, last_fence: fence };
+        let execution = execution.filter(|_| !ended);
+        let runner = Arc::clone(self);
+        failpoint::hit("turn.submit.before");
+        self.provider.committer().settle(
+            CommitItem::Turn(Box::new(commit)),
+            Box::new(move |outcome| runner.settled(&instance, fence, proof, execution, outcome)),
+        );
+        failpoint::hit("turn.submit.after");
+    }
+
+    fn settled(
+        self: Arc<Self>,
+        instance: &str,
+        fence: Fence,
+        proof: Proof,
+        execution: Option<Execution>,
+        outcome: Result<CommitOutcome>,
+    ) {
+        failpoint::hit("turn.settled.before");
+        self.keeper.let_go(Kind::Turn, fence);
+        let Some(flight) = self.lock().remove(instance) else { return };
+        let mut evict = vec![flight.frame];
+        match outcome {
+            Ok(CommitOutcome::Done { .. }) => {
+                self.provider.counters().turns_settled.add(1);
+                if let Some(execution) = execution {
+                    let live = LiveFrame { frame: flight.frame, execution, proof };
+                    evict = self.lock().keep(instance.to_owned(), live);
+                }
+            }
+            Ok(_) => {
+                self.provider.counters().leases_lost.add(1);
+                if flight.claimed.fence != fence {
+                    // Adopted under a new lease while the old one was being settled: that lease goes back.
+                    self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
+                }
+            }
+            Err(error) => self.refused(flight, &error),
+        }
+        self.outbox.evict(evict);
+        failpoint::hit("turn.settled.after");
+    }
+
+    /// The server refused what this turn writes: the instance ends with the reason. If that is refused as well the
+    /// lease goes back and its count grows until the item is poisoned.
+    fn refused(self: &Arc<Self>, flight: Flight, error: &Error) {
+        if error.kind() == ErrorKind::Closed || flight.refused {
+            self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
+            return;
+        }
+        let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
+        let commit = bare_failure(&flight.claimed, &flight.node, &flight.version, payload);
+        self.keeper.hold(Kind::Turn, flight.claimed.fence, Instant::now());
+        self.lock().insert(Flight { refused: true, execution: None, ..flight });
+        self.submit(commit, None);
+    }
+
+    fn fail_corrupt(self: &Arc<Self>, claimed: ClaimedTurn, node: &NodeKey, version: &str, error: &Error) {
+        self.provider.counters().corrupt.add(1);
+        let payload = error_payload("CorruptHistoryError", error.kind().code(), &error.full_text());
+        let commit = bare_failure(&claimed, node, version, payload);
+        let mut table = self.lock();
+        let frame = table.new_frame();
+        table.insert(Flight {
+            claimed,
+            node: node.clone(),
+            version: version.to_owned(),
+            isolated: false,
+            frame,
+            execution: None,
+            consumed: Vec::new(),
+            refused: true,
+        });
+        drop(table);
+        self.submit(commit, None);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TurnTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn poison(claimed: &ClaimedTurn) -> Payload {
+    let attempts = claimed.deliveries - 1;
+    let text =
+        format!("poison: orchestration {:?} was delivered {attempts} times without an end", claimed.instance);
+    error_payload("PoisonError", "POISONED", &text)
+}

@@ -1,0 +1,344 @@
+//! The engine as a whole, with a stand-in for JavaScript: every wiring once.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use holdfast_core::{
+    client::{Client, Sent, StartOutcome},
+    config::EngineConfig,
+    dispatch::Handlers,
+    engine::Engine,
+    pool::SessionPurpose,
+    provider::Provider,
+    store::{commit::Start, instance::InstanceRow},
+};
+use holdfast_replay::{MessageBody, Payload};
+use serde_json::{Value, json};
+
+use crate::support::{
+    TestDatabase,
+    host::{Code, Host, Move, Seen, sequence},
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct World {
+    provider: Arc<Provider>,
+    engine: Arc<Engine>,
+    host: Host,
+    client: Client,
+    schema: String,
+}
+
+impl World {
+    async fn new(code: Code, config: EngineConfig) -> Self {
+        let database = TestDatabase::get();
+        let schema = database.schema();
+        let provider =
+            Provider::connect(database.url(), &schema, database.pool_config()).await.expect("connect");
+        let (engine, host) = run(&provider, code, config).await;
+        let client = Client::new(Arc::clone(&provider));
+        Self { provider, engine, host, client, schema }
+    }
+
+    async fn start(&self, instance: &str, name: &str, input: Value) -> StartOutcome {
+        let start = Start {
+            instance: instance.to_owned(),
+            name: name.to_owned(),
+            version: None,
+            input: input.to_string(),
+            parent: None,
+        };
+        self.client.start(vec![start]).await.remove(0).expect("start")
+    }
+
+    async fn end(&self, instance: &str) -> InstanceRow {
+        let ended = self.client.wait(instance, PATIENCE).await.expect("wait");
+        ended.unwrap_or_else(|| panic!("{instance} did not end"))
+    }
+
+    async fn output(&self, instance: &str) -> Value {
+        let row = self.end(instance).await;
+        assert_eq!(row.status, "Completed", "{row:?}");
+        serde_json::from_str(&row.output.expect("an output")).expect("JSON")
+    }
+
+    async fn kinds(&self, instance: &str, execution: i64) -> Vec<String> {
+        let history = self.client.history(instance, execution).await.expect("history");
+        for (index, event) in history.iter().enumerate() {
+            assert_eq!(event.id.0 as usize, index + 1, "history is gapless");
+        }
+        history.into_iter().map(|event| event.kind).collect()
+    }
+
+    async fn stop(self) {
+        self.engine.shutdown(Duration::from_secs(5)).await;
+        self.host.ended().await;
+        self.provider.close(Duration::from_secs(5)).await;
+    }
+}
+
+async fn run(provider: &Arc<Provider>, code: Code, config: EngineConfig) -> (Arc<Engine>, Host) {
+    let handlers = Handlers::parse(&code.handlers()).expect("valid handlers");
+    let engine = Engine::start(Arc::clone(provider), config, handlers).await.expect("start");
+    let host = Host::run(&engine, code);
+    (engine, host)
+}
+
+fn steps() -> Code {
+    Code::default().program("steps", sequence).body("work", |job| Ok(job["input"].clone()))
+}
+
+/// A program that gives its commands at once, waits for all of them and completes with their results in order.
+fn all(commands: Vec<Value>) -> impl Fn(&Seen) -> Move + Send + Sync + 'static {
+    move |seen| {
+        if seen.commands == 0 {
+            return Move::Ask(commands.clone());
+        }
+        if seen.results.len() < commands.len() {
+            return Move::Wait;
+        }
+        let results: Vec<&Value> = (0..commands.len() as u64).map(|seq| &seen.results[&seq]).collect();
+        Move::End(json!({ "completed": { "output": results } }))
+    }
+}
+
+fn hangs() -> Vec<Value> {
+    vec![json!({ "activity": { "name": "hangs", "input": null } })]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sequence_of_steps_runs_to_its_end_and_is_recorded_once() {
+    let world = World::new(steps(), EngineConfig::default()).await;
+    assert!(world.start("s", "steps", json!(3)).await.created);
+    assert_eq!(world.output("s").await, json!(3));
+    assert_eq!(
+        world.kinds("s", 1).await,
+        [
+            "OrchestrationStarted",
+            "ActivityScheduled",
+            "ActivityCompleted",
+            "ActivityScheduled",
+            "ActivityCompleted",
+            "ActivityScheduled",
+            "ActivityCompleted",
+            "OrchestrationCompleted"
+        ]
+    );
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_warm_turn_reads_no_history() {
+    let world = World::new(steps(), EngineConfig::default()).await;
+    world.start("warm", "steps", json!(20)).await;
+    assert_eq!(world.output("warm").await, json!(190));
+    let counters = world.provider.counters();
+    assert_eq!(counters.history_rows_read.get(), 0);
+    assert_eq!(counters.cold_turns.get(), 1);
+    assert_eq!(counters.warm_turns.get(), 20);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_cache_every_turn_replays_to_the_same_end() {
+    let mut config = EngineConfig::default();
+    config.cache.sticky_cache_size = 0;
+    let world = World::new(steps(), config).await;
+    world.start("cold", "steps", json!(10)).await;
+    assert_eq!(world.output("cold").await, json!(45));
+    assert_eq!(world.provider.counters().warm_turns.get(), 0);
+    assert!(world.host.activations.lock().expect("no panic").iter().all(|cold| *cold));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parallel_commands_and_timers_join() {
+    let commands = vec![
+        json!({ "activity": { "name": "work", "input": 7 } }),
+        json!({ "timer": { "delayMs": 150 } }),
+        json!({ "activity": { "name": "work", "input": 8 } }),
+    ];
+    let world = World::new(steps().program("all", all(commands)), EngineConfig::default()).await;
+    world.start("a", "all", Value::Null).await;
+    assert_eq!(world.output("a").await, json!([7, null, 8]));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_reaches_its_wait_also_when_raised_before_the_start() {
+    let waits = |seen: &Seen| match seen.events.first() {
+        _ if seen.commands == 0 => Move::Ask(vec![json!({ "event": { "name": "go" } })]),
+        Some((_, data)) => Move::End(json!({ "completed": { "output": data } })),
+        None => Move::Wait,
+    };
+    let world = World::new(steps().program("waits", waits), EngineConfig::default()).await;
+    let event = |data: i32| MessageBody::EventRaised { name: "go".to_owned(), data: Payload::of(&data) };
+    world.start("late", "waits", Value::Null).await;
+    assert_eq!(world.client.send("late".to_owned(), event(1)).await.expect("send"), Sent::Accepted);
+    assert_eq!(world.output("late").await, json!(1));
+    assert_eq!(world.client.send("late".to_owned(), event(2)).await.expect("send"), Sent::AlreadyEnded);
+    assert_eq!(world.client.send("early".to_owned(), event(3)).await.expect("send"), Sent::Accepted);
+    world.start("early", "waits", Value::Null).await;
+    assert_eq!(world.output("early").await, json!(3));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_child_tells_its_parent_how_it_ended() {
+    let commands = vec![
+        json!({ "child": { "name": "steps", "input": 4 } }),
+        json!({ "child": { "name": "steps", "instance": "taken", "input": 1 } }),
+    ];
+    let world = World::new(steps().program("parent", all(commands)), EngineConfig::default()).await;
+    world.start("taken", "steps", json!(0)).await;
+    world.end("taken").await;
+    world.start("p", "parent", Value::Null).await;
+    let results = world.output("p").await;
+    assert_eq!(results[0], json!(6));
+    assert_eq!(results[1]["error"]["code"], json!("INSTANCE_EXISTS"), "{results}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn continue_as_new_goes_on_with_a_new_history() {
+    let loops = |seen: &Seen| match seen.input.as_i64() {
+        Some(left) if left > 0 => Move::End(json!({ "continued": { "input": left - 1 } })),
+        _ => Move::End(json!({ "completed": { "output": seen.execution } })),
+    };
+    let world = World::new(steps().program("loops", loops), EngineConfig::default()).await;
+    world.start("l", "loops", json!(3)).await;
+    assert_eq!(world.output("l").await, json!(4));
+    assert_eq!(world.kinds("l", 1).await, ["OrchestrationStarted", "OrchestrationContinuedAsNew"]);
+    assert_eq!(world.kinds("l", 4).await, ["OrchestrationStarted", "OrchestrationCompleted"]);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failing_activity_is_tried_again_by_its_policy_without_a_turn() {
+    let tries = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&tries);
+    let code = steps().body("shaky", move |job| {
+        let attempt = counted.fetch_add(1, Ordering::Relaxed) + 1;
+        assert_eq!(job["attempt"], json!(attempt));
+        if attempt < 3 { Err(json!({ "name": "Error", "message": "not yet" })) } else { Ok(json!("at last")) }
+    });
+    let retry = json!({ "maxAttempts": 3, "backoff": "fixed", "baseDelayMs": 10, "jitterPercent": 0 });
+    let commands = vec![json!({ "activity": { "name": "shaky", "input": null, "retry": retry } })];
+    let world = World::new(code.program("tries", all(commands)), EngineConfig::default()).await;
+    world.start("t", "tries", Value::Null).await;
+    assert_eq!(world.output("t").await, json!(["at last"]));
+    assert_eq!(tries.load(Ordering::Relaxed), 3);
+    assert_eq!(world.provider.counters().turns_settled.get(), 2);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_over_its_time_limit_fails_with_a_timeout() {
+    let mut config = EngineConfig::default();
+    config.activity.cancellation_grace_period = Duration::from_millis(20);
+    let commands = vec![json!({ "activity": { "name": "hangs", "input": null, "timeoutMs": 50 } })];
+    let world = World::new(steps().silent("hangs").program("limits", all(commands)), config).await;
+    world.start("x", "limits", Value::Null).await;
+    let results = world.output("x").await;
+    assert_eq!(results[0]["error"]["code"], json!("TIMEOUT"), "{results}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_instance_ends_cancelled() {
+    let code = steps().silent("hangs").program("cancelled", all(hangs()));
+    let world = World::new(code, EngineConfig::default()).await;
+    world.start("c", "cancelled", Value::Null).await;
+    let cancel = MessageBody::CancelRequested { reason: "enough".to_owned() };
+    assert_eq!(world.client.send("c".to_owned(), cancel).await.expect("send"), Sent::Accepted);
+    let row = world.end("c").await;
+    assert_eq!(row.status, "Cancelled");
+    assert!(row.error.expect("an error").contains("enough"));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_1_ms_lease_and_a_6_s_claim_settle() {
+    let mut config = EngineConfig::default();
+    config.lease.orchestrator_lock_timeout = Duration::from_millis(1);
+    config.lease.worker_lock_timeout = Duration::from_millis(1);
+    let world = World::new(steps(), config).await;
+    let opened = world.provider.pool().open_session(SessionPurpose::Migration).await;
+    let blocker = opened.expect("a session");
+    let lock = format!("begin; lock table \"{}\".turn_queue in exclusive mode", world.schema);
+    let hold = async {
+        tokio::time::sleep(Duration::from_millis(6_400)).await;
+        blocker.batch("commit").await.expect("unlock");
+    };
+    let run = async {
+        world.start("slow", "steps", json!(3)).await;
+        world.output("slow").await
+    };
+    blocker.batch(&lock).await.expect("lock");
+    let ((), output) = tokio::join!(hold, run);
+    assert_eq!(output, json!(3));
+    assert_eq!(world.provider.counters().poisoned.get(), 0);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_runtimes_share_the_work_and_nothing_runs_twice() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&runs);
+    let code = Code::default().program("steps", sequence).body("work", move |job| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Ok(job["input"].clone())
+    });
+    let world = World::new(code.clone(), EngineConfig::default()).await;
+    let database = TestDatabase::get();
+    let connected = Provider::connect(database.url(), &world.schema, database.pool_config()).await;
+    let other = connected.expect("connect");
+    let mut config = EngineConfig::default();
+    config.liveness.worker_node_id = Some("other".to_owned());
+    let (engine, host) = run(&other, code, config).await;
+    for i in 0..40 {
+        world.start(&format!("i{i}"), "steps", json!(3)).await;
+    }
+    for i in 0..40 {
+        assert_eq!(world.output(&format!("i{i}")).await, json!(3));
+    }
+    assert_eq!(runs.load(Ordering::Relaxed), 120);
+    engine.shutdown(Duration::from_secs(5)).await;
+    host.ended().await;
+    other.close(Duration::from_secs(5)).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_runtime_hands_back_what_it_did_not_finish() {
+    let code = steps().silent("hangs").program("waits", all(hangs()));
+    let world = World::new(code, EngineConfig::default()).await;
+    world.start("h", "waits", Value::Null).await;
+    while world.provider.counters().activities_claimed.get() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let World { provider, engine, host, client, schema } = world;
+    engine.shutdown(Duration::from_millis(50)).await;
+    host.ended().await;
+    let code = steps().body("hangs", |_| Ok(json!("done"))).program("waits", all(hangs()));
+    let (engine, host) = run(&provider, code, EngineConfig::default()).await;
+    let world = World { provider, engine, host, client, schema };
+    assert_eq!(world.output("h").await, json!(["done"]));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_start_of_an_id_tells_whether_it_is_the_same() {
+    let world = World::new(steps(), EngineConfig::default()).await;
+    assert_eq!(world.start("d", "steps", json!(1)).await, StartOutcome { created: true, same: true });
+    assert_eq!(world.start("d", "steps", json!(1)).await, StartOutcome { created: false, same: true });
+    assert_eq!(world.start("d", "steps", json!(2)).await, StartOutcome { created: false, same: false });
+    assert_eq!(world.output("d").await, json!(0));
+    world.stop().await;
+}
