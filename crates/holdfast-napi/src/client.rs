@@ -1,0 +1,58 @@
+//! The client class.
+
+use std::time::Duration;
+
+use holdfast_core::{
+    client::{Client, wire},
+    error::Result,
+};
+use napi_derive::napi;
+
+use crate::{failure::JsTextOutcome, provider::JsPostgresProvider};
+
+/// A client.
+#[napi]
+pub struct JsClient {
+    inner: Client,
+}
+
+#[napi]
+impl JsClient {
+    /// A client of a provider; no I/O.
+    #[napi(constructor)]
+    pub fn new(provider: &JsPostgresProvider) -> Self {
+        Self { inner: Client::new(provider.inner.clone()) }
+    }
+
+    /// Starts instances; JSON in, JSON out.
+    #[napi]
+    pub async fn start(&self, items: String) -> JsTextOutcome {
+        wire::start(&self.inner, &items).await.into()
+    }
+
+    /// Sends one message; JSON in, JSON out.
+    #[napi]
+    pub async fn send(&self, item: String) -> JsTextOutcome {
+        wire::send(&self.inner, &item).await.into()
+    }
+
+    /// An instance as JSON, or `null`.
+    #[napi]
+    pub async fn get(&self, instance: String) -> JsTextOutcome {
+        wire::get(&self.inner, &instance).await.into()
+    }
+
+    /// The ended instance as JSON, or `null` when the limit runs out first.
+    #[napi]
+    pub async fn wait(&self, instance: String, limit_ms: f64) -> JsTextOutcome {
+        let limit = Duration::try_from_secs_f64(limit_ms / 1000.0).unwrap_or(Duration::MAX);
+        wire::wait(&self.inner, &instance, limit).await.into()
+    }
+
+    /// History of one execution as JSON.
+    #[napi]
+    pub async fn history(&self, instance: String, execution: i64) -> JsTextOutcome {
+        let history: Result<String> = wire::history(&self.inner, &instance, execution).await;
+        history.into()
+    }
+}

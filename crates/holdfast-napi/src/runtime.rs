@@ -1,0 +1,74 @@
+//! The runtime class: JavaScript pulls batches and answers them.
+
+use std::{
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use holdfast_core::{
+    dispatch::Handlers,
+    engine::Engine,
+    error::{Error, ErrorKind, Result},
+    provider::Provider,
+};
+use napi_derive::napi;
+
+use crate::{failure::JsOutcome, options::JsRuntimeOptions, provider::JsPostgresProvider};
+
+/// A runtime.
+#[napi]
+pub struct JsRuntime {
+    provider: Arc<Provider>,
+    options: Mutex<Option<JsRuntimeOptions>>,
+    engine: OnceLock<Arc<Engine>>,
+}
+
+#[napi]
+impl JsRuntime {
+    /// A runtime on a provider; no I/O.
+    #[napi(constructor)]
+    pub fn new(provider: &JsPostgresProvider, options: JsRuntimeOptions) -> Self {
+        Self {
+            provider: Arc::clone(&provider.inner),
+            options: Mutex::new(Some(options)),
+            engine: OnceLock::new(),
+        }
+    }
+
+    /// Registers the node and begins to claim what the handlers can run.
+    #[napi]
+    pub async fn start(&self, handlers: String) -> JsOutcome {
+        self.try_start(&handlers).await.into()
+    }
+
+    /// The next batch, or `null` once the runtime has stopped.
+    #[napi]
+    pub async fn next(&self, max: u32) -> Option<String> {
+        self.engine.get()?.next(max as usize).await
+    }
+
+    /// Answers to a batch.
+    #[napi]
+    pub fn complete(&self, batch: String) {
+        if let Some(engine) = self.engine.get() {
+            engine.complete(batch);
+        }
+    }
+
+    /// Drains for at most `timeout_ms`, then stops.
+    #[napi]
+    pub async fn shutdown(&self, timeout_ms: f64) -> JsOutcome {
+        if let Some(engine) = self.engine.get() {
+            engine.shutdown(Duration::try_from_secs_f64(timeout_ms / 1000.0).unwrap_or_default()).await;
+        }
+        Ok(()).into()
+    }
+
+    async fn try_start(&self, handlers: &str) -> Result<()> {
+        let handlers = Handlers::parse(handlers)?;
+        let taken = self.options.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let options = taken.ok_or_else(|| Error::new(ErrorKind::Invalid, "a runtime can be started once"))?;
+        let engine = Engine::start(Arc::clone(&self.provider), options.into(), handlers).await?;
+        self.engine.set(engine).map_err(|_| Error::new(ErrorKind::Internal, "the runtime was started twice"))
+    }
+}
