@@ -38,5 +38,7 @@ woken as (
     and q.name is not null
     and q.due_at > clock_timestamp()
 )
-select ended.ix, exists (select from told where told.instance = ended.instance) as told
+select ended.ix,
+       ended.execution > 0
+         and (select true from /*schema*/turn_queue q where q.instance = ended.instance) is not null as told
 from ended

@@ -11,7 +11,7 @@ with candidate as materialized (
   select q.instance
   from /*schema*/turn_queue q
   where q.owner = $1::text and q.owner_epoch = $2::bigint
-    and q.fence in (select held.fence from unnest($3::bigint[]) as held (fence))
+    and (q.fence in (select held.fence from unnest($3::bigint[]) as held (fence))) is true
     and exists (select from /*schema*/node n where n.id = $1::text and n.epoch = $2::bigint)
   for update of q skip locked
 )
