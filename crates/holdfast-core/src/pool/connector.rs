@@ -146,7 +146,8 @@ impl Route {
         let mut config = Config::new();
         match &host.name {
             HostName::Tcp(name) => config.host(name),
-            HostName::Unix(folder) => config.host_path(folder),
+            // The driver knows a socket by its leading slash.
+            HostName::Unix(folder) => config.host(folder.display().to_string()),
         };
         if let Some(address) = host.address {
             config.hostaddr(address);

@@ -76,20 +76,23 @@ impl Places {
             let address = self.addresses.get(at).copied().flatten();
             let port = self.ports.get(at).or_else(|| self.ports.first()).copied().flatten();
             let name = self.names.get(at).map_or("", String::as_str);
-            Host { name: host_name(name, address), address, port: port.unwrap_or(5432) }
+            Ok(Host { name: host_name(name, address)?, address, port: port.unwrap_or(5432) })
         });
-        Ok(hosts.collect())
+        hosts.collect()
     }
 }
 
-fn host_name(name: &str, address: Option<IpAddr>) -> HostName {
+fn host_name(name: &str, address: Option<IpAddr>) -> Result<HostName> {
     let usual = Path::new("/var/run/postgresql");
     match (name, address) {
-        ("", Some(address)) => HostName::Tcp(address.to_string()),
-        ("", None) if usual.is_dir() => HostName::Unix(usual.to_owned()),
-        ("", None) => HostName::Tcp("localhost".to_owned()),
-        (name, _) if name.starts_with('/') => HostName::Unix(PathBuf::from(name)),
-        (name, _) => HostName::Tcp(name.to_ascii_lowercase()),
+        ("", Some(address)) => Ok(HostName::Tcp(address.to_string())),
+        ("", None) if cfg!(unix) && usual.is_dir() => Ok(HostName::Unix(usual.to_owned())),
+        ("", None) => Ok(HostName::Tcp("localhost".to_owned())),
+        (name, _) if name.starts_with('/') && cfg!(unix) => Ok(HostName::Unix(PathBuf::from(name))),
+        (name, _) if name.starts_with(['/', '@']) => {
+            Err(refused("such a socket cannot be reached on this system"))
+        }
+        (name, _) => Ok(HostName::Tcp(name.to_ascii_lowercase())),
     }
 }
 
