@@ -29,6 +29,8 @@ for (const [format, type] of [
 
 const page = join(root, 'index.d.ts')
 const text = rollUp(join(root, 'dist/types/index.d.ts'))
+// Only a step on the way: users get the one page.
+rmSync(join(root, 'dist/types'), { recursive: true })
 if (!process.argv.includes('--check')) {
   writeFileSync(page, text)
 } else if (readFileSync(page, 'utf8') !== text) {

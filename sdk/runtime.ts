@@ -25,6 +25,7 @@ import { type OrchestrationBody, DEFAULT_VERSION, Registry } from './registry.js
 import { OrchestrationContext } from './replay/context.js'
 import { Driver } from './replay/driver.js'
 import type { FrameBody } from './replay/frame.js'
+import { holdGuard } from './replay/guard.js'
 import type { Activation, ActivationStart } from './replay/wire.js'
 import { unwrap } from './unwrap.js'
 
@@ -62,6 +63,7 @@ export class Runtime {
   #isFlushing = false
   #state: 'new' | 'started' | 'stopped' = 'new'
   #pulling: Promise<void> | undefined
+  #dropGuard: () => void = () => {}
   #stopping: Promise<void> | undefined
 
   /** `dispatcherPollInterval` is another name of `dispatcherPollIntervalMs`. */
@@ -140,7 +142,8 @@ export class Runtime {
       this.#state = 'stopped'
       throw error
     }
-    this.#pulling = this.#pull()
+    this.#dropGuard = holdGuard()
+    this.#pulling = this.#pull().finally(() => this.#dropGuard())
   }
 
   /**

@@ -257,6 +257,7 @@ export function fakeBinding({ cold = false } = {}) {
         const version = execution.start.version ?? this.#newest(instance.execution.start.name)
         if (!this.handlers.orchestrations.some((each) => each.name === execution.start.name && each.version === version)) continue
         execution.start.version = version
+        execution.history[0].data.version = version
         turns.push(this.#activation(instance, execution))
       }
       const activities = this.isClosing ? [] : this.queue.splice(0, max)

@@ -8,6 +8,7 @@ import { encodeError, activityError, orchestrationError } from '../error-payload
 import { CancelledError, HoldfastError } from '../errors.js'
 import { encode } from '../payload.js'
 import { type Outcome, encodeCancel, encodeCommand, encodeReply, encodeStatus } from './encode.js'
+import { guarded } from './guard.js'
 import { Mailbox } from './mailbox.js'
 import { SeededRandom } from './random.js'
 import { type CommandTask, type TaskHost, ActivityCommandTask, TaskNode, isTask } from './task.js'
@@ -73,14 +74,14 @@ export class Frame implements TaskHost {
   begin(body: FrameBody): void {
     let result: unknown
     try {
-      result = body(this)
+      result = guarded(this, () => body(this))
     } catch (error) {
       this.#fail(error)
       return
     }
     if (isIterator(result) && !isTask(result)) {
       this.#generator = result
-      this.#resume(() => result.next())
+      guarded(this, () => this.#resume(() => result.next()))
     } else if (isObject(result) && Symbol.asyncIterator in result) {
       const message = `orchestration '${this.start.name}' is an async generator; use function* with yield, or async function with await`
       this.#fail(new HoldfastError(message, { code: 'INVALID_ORCHESTRATION' }))
@@ -286,7 +287,7 @@ export class Frame implements TaskHost {
     const task = this.#awaited
     if (task === undefined) return
     this.#awaited = undefined
-    this.#resume(() => this.#give(task, this.#isReturn))
+    guarded(this, () => this.#resume(() => this.#give(task, this.#isReturn)))
   }
 
   /** Hands the result of a settled task to the generator, or ends with it when the task was returned. */
