@@ -100,8 +100,8 @@ type Checked<T> = { [K in keyof T]: T[K] extends Duration | undefined ? number :
 /** Runtime options as they cross to the addon: every time a number of ms. */
 export type NativeRuntimeOptions = Checked<RuntimeOptions>
 
-/** Pool options as they cross to the addon. */
-export type NativePoolOptions = Checked<PoolOptions>
+/** Pool options as they cross to the addon: `pooled` is a word. */
+export type NativePoolOptions = Omit<Checked<PoolOptions>, 'pooled'> & { pooled?: 'auto' | 'true' | 'false' }
 
 type Kind =
   | { readonly is: 'count' | 'ms'; readonly min: number; readonly max: number }
@@ -211,6 +211,7 @@ export function checkPoolOptions(given: PoolOptions | undefined, environment: En
   const variable = (name: string): string => (name === 'directUrl' ? 'HOLDFAST_DIRECT_URL' : `HOLDFAST_POOL_${upperSnake(name)}`)
   const checked = checkAll(record(given, 'pool options'), POOL, (name) => environment[variable(name)])
   checkOrder(checked)
+  if (checked['pooled'] !== undefined) checked['pooled'] = String(checked['pooled'])
   return checked as NativePoolOptions
 }
 

@@ -35,6 +35,9 @@ const BATCH = 64
 /** How long `shutdown` waits for running work unless told otherwise. */
 const SHUTDOWN_MS = 1000
 
+/** Length of one text of answers, in UTF-16 units: JavaScript's strings end at 512 Mi, and one payload may have 64. */
+const ANSWER_LENGTH = 64 * 1024 * 1024
+
 interface Batch {
   turns?: Activation[]
   activities?: ActivityJob[]
@@ -58,8 +61,8 @@ export class Runtime {
   readonly #driver: Driver
   readonly #runner: ActivityRunner
   #client: Client | undefined
-  #turnAnswers: string[] = []
-  #activityAnswers: string[] = []
+  readonly #turnAnswers: string[] = []
+  readonly #activityAnswers: string[] = []
   #isFlushing = false
   #state: 'new' | 'started' | 'stopped' = 'new'
   #pulling: Promise<void> | undefined
@@ -178,8 +181,7 @@ export class Runtime {
       try {
         await this.#take(JSON.parse(text) as Batch)
       } catch (error) {
-        // Only a defect of this package or of the engine gets here; leases bring the work back.
-        process.emitWarning(error instanceof Error ? error : String(error), { code: 'HOLDFAST_INTERNAL' })
+        report(error)
       }
     }
   }
@@ -191,7 +193,7 @@ export class Runtime {
     const rounds = this.#driver.run(batch.turns ?? [])
     this.#flush()
     // The next pull waits a little, so that it finds a batch; not for a long replay.
-    if (rounds !== undefined) await Promise.race([rounds, new Promise((resolve) => setImmediate(() => setImmediate(resolve)))])
+    if (rounds !== undefined) await Promise.race([rounds.catch(report), afterTwoTurns()])
   }
 
   /** Notes an answer; it goes back with all others of this turn of the event loop. */
@@ -205,12 +207,11 @@ export class Runtime {
 
   #flush(): void {
     this.#isFlushing = false
-    const turns = this.#turnAnswers
-    const activities = this.#activityAnswers
-    if (turns.length === 0 && activities.length === 0) return
-    this.#turnAnswers = []
-    this.#activityAnswers = []
-    this.#native.complete(`{"turns":[${turns.join(',')}],"activities":[${activities.join(',')}]}`)
+    while (this.#turnAnswers.length + this.#activityAnswers.length > 0) {
+      const turns = cut(this.#turnAnswers)
+      const activities = cut(this.#activityAnswers)
+      this.#native.complete(`{"turns":[${turns.join(',')}],"activities":[${activities.join(',')}]}`)
+    }
   }
 
   #bodyOf(start: ActivationStart): FrameBody | undefined {
@@ -223,4 +224,25 @@ export class Runtime {
     this.#client ??= new Client(this.#provider)
     return this.#client
   }
+}
+
+/** Takes answers off the front: as many as fit one text, at least one. */
+function cut(answers: string[]): string[] {
+  let length = 0
+  let count = 0
+  for (const answer of answers) {
+    length += answer.length
+    if (count > 0 && length > ANSWER_LENGTH) break
+    count += 1
+  }
+  return answers.splice(0, count)
+}
+
+function afterTwoTurns(): Promise<void> {
+  return new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+}
+
+/** Only a defect of this package or of the engine gets here; leases bring the work back. */
+function report(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : String(error), { code: 'HOLDFAST_INTERNAL' })
 }

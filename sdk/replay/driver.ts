@@ -49,7 +49,7 @@ export class Driver {
     const rounds: Run[] = []
     for (const activation of batch) {
       const run = this.#open(activation)
-      if (run !== undefined && !this.#advance(run)) rounds.push(run)
+      if (run !== undefined && !this.#step(run)) rounds.push(run)
     }
     return rounds.length === 0 ? undefined : this.#rounds(rounds)
   }
@@ -60,7 +60,7 @@ export class Driver {
       await barrier()
       live = live.filter((run) => {
         run.frame.checkForeign()
-        return !this.#advance(run)
+        return !this.#step(run)
       })
     }
   }
@@ -89,6 +89,18 @@ export class Driver {
     frame.begin(body)
     // A fresh async function must come to a stand before its first fact.
     return { frame, activation, position: frame.isAsync ? -1 : 0 }
+  }
+
+  /** Goes one fact on; true when the activation is answered. A defect in one frame is that frame's end only. */
+  #step(run: Run): boolean {
+    try {
+      return this.#advance(run)
+    } catch (error) {
+      const { id, applied } = run.frame
+      this.#frames.delete(id)
+      this.#emit(encodeReply(id, applied, [], { type: 'failed', error: encodeError(error) }))
+      return true
+    }
   }
 
   /** Applies the next fact (a generator: all of them). True when the activation is answered. */

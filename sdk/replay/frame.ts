@@ -72,13 +72,14 @@ export class Frame implements TaskHost {
 
   /** Runs the code up to its first wait. */
   begin(body: FrameBody): void {
-    let result: unknown
     try {
-      result = guarded(this, () => body(this))
+      this.#run(guarded(this, () => body(this)))
     } catch (error) {
       this.#fail(error)
-      return
     }
+  }
+
+  #run(result: unknown): void {
     if (isIterator(result) && !isTask(result)) {
       this.#generator = result
       guarded(this, () => this.#resume(() => result.next()))
