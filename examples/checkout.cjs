@@ -10,8 +10,8 @@ async function main() {
   // A generator function does the same as an async function: yield in place of await.
   runtime.registerOrchestration('checkout', function* (ctx, order) {
     const receipt = yield ctx.scheduleActivity('charge', order)
-    const [subject] = yield ctx.all([ctx.scheduleActivity('mail', receipt), ctx.scheduleTimer(50)])
-    return { cents: receipt.cents, subject }
+    const [sent] = yield ctx.all([ctx.scheduleActivity('mail', receipt), ctx.scheduleTimer(50)])
+    return { cents: receipt.cents, sent }
   })
   await runtime.start()
 

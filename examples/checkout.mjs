@@ -12,8 +12,9 @@ runtime.registerActivity('mail', async (ctx, receipt) => `receipt for order ${re
 
 runtime.registerOrchestration('checkout', async (ctx, order) => {
   const receipt = await ctx.scheduleActivity('charge', order)
-  const [subject] = await ctx.all([ctx.scheduleActivity('mail', receipt), ctx.scheduleTimer(50)])
-  return { cents: receipt.cents, subject }
+  // Side by side; each gives { ok } or { err }, so that one failure does not hide the other's result.
+  const [sent] = await ctx.all([ctx.scheduleActivity('mail', receipt), ctx.scheduleTimer(50)])
+  return { cents: receipt.cents, sent }
 })
 await runtime.start()
 

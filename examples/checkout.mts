@@ -11,8 +11,8 @@ const mail = defineActivity('mail', async (_ctx, receipt: Receipt): Promise<stri
 
 const checkout = defineOrchestration('checkout', async (ctx, order: Order) => {
   const receipt = await ctx.scheduleActivity(charge, order)
-  const [subject] = await ctx.all([ctx.scheduleActivity(mail, receipt), ctx.scheduleTimer(50)])
-  return { cents: receipt.cents, subject }
+  const [sent] = await ctx.all([ctx.scheduleActivity(mail, receipt), ctx.scheduleTimer(50)])
+  return { cents: receipt.cents, sent }
 })
 
 const provider = await PostgresProvider.connect()

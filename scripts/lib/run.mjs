@@ -41,7 +41,8 @@ export function run(command, args, { env = {}, keep = false, cwd = root } = {}) 
     })
     child.once('close', (code) => {
       children.delete(child)
-      resolve({ code: code ?? 1, output })
+      // While everything is being stopped nothing goes on after this command.
+      if (!stopping) resolve({ code: code ?? 1, output })
     })
   })
 }
