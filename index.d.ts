@@ -330,8 +330,6 @@ export interface JsPoolOptions {
     directUrl?: string;
     /** Application name shown in `pg_stat_activity`. Default: `holdfast`. */
     applicationName?: string;
-    /** `apply` brings the schema up to date; `verify` refuses when it is not. Default: `apply`. */
-    migrate?: 'apply' | 'verify';
 }
 
 /** Options of a runtime. */
@@ -360,10 +358,6 @@ export interface JsRuntimeOptions {
     retryBackoffBaseMs?: Duration;
     /** Upper bound of that. Default: 60 s. */
     retryBackoffMaxMs?: Duration;
-    /** Delay of an item whose handler or version this node lacks, doubling. Default: 1 s. */
-    unregisteredBackoffBaseMs?: Duration;
-    /** Upper bound of that. Default: 60 s. */
-    unregisteredBackoffMaxMs?: Duration;
     /** From the abort signal to giving up on an activity. Default: 10 s. */
     activityCancellationGracePeriodMs?: Duration;
     /** Stable identity of this node. Default: host name and process id. */

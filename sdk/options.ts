@@ -33,10 +33,6 @@ export interface JsRuntimeOptions {
   retryBackoffBaseMs?: Duration
   /** Upper bound of that. Default: 60 s. */
   retryBackoffMaxMs?: Duration
-  /** Delay of an item whose handler or version this node lacks, doubling. Default: 1 s. */
-  unregisteredBackoffBaseMs?: Duration
-  /** Upper bound of that. Default: 60 s. */
-  unregisteredBackoffMaxMs?: Duration
   /** From the abort signal to giving up on an activity. Default: 10 s. */
   activityCancellationGracePeriodMs?: Duration
   /** Stable identity of this node. Default: host name and process id. */
@@ -85,8 +81,6 @@ export interface JsPoolOptions {
   directUrl?: string
   /** Application name shown in `pg_stat_activity`. Default: `holdfast`. */
   applicationName?: string
-  /** `apply` brings the schema up to date; `verify` refuses when it is not. Default: `apply`. */
-  migrate?: 'apply' | 'verify'
 }
 
 /** The same as {@link JsRuntimeOptions}. */
@@ -133,8 +127,6 @@ const RUNTIME: Table<Required<NativeRuntimeOptions>> = {
   activityTimeoutMs: ms(1),
   retryBackoffBaseMs: ms(),
   retryBackoffMaxMs: ms(),
-  unregisteredBackoffBaseMs: ms(),
-  unregisteredBackoffMaxMs: ms(),
   activityCancellationGracePeriodMs: ms(),
   workerNodeId: text,
   heartbeatIntervalMs: ms(1),
@@ -161,7 +153,6 @@ const POOL: Table<Required<NativePoolOptions>> = {
   pooled: word('auto', true, false),
   directUrl: text,
   applicationName: text,
-  migrate: word('apply', 'verify'),
 }
 
 /** Values that a rule between two options needs when only one of them is given; the engine's defaults. */
@@ -174,8 +165,6 @@ const ASSUMED: Readonly<Record<string, number>> = {
   workerLockRenewalBufferMs: 5000,
   retryBackoffBaseMs: 1000,
   retryBackoffMaxMs: 60_000,
-  unregisteredBackoffBaseMs: 1000,
-  unregisteredBackoffMaxMs: 60_000,
   retryBaseDelayMs: 50,
   retryMaxDelayMs: 1000,
 }
@@ -183,7 +172,6 @@ const ASSUMED: Readonly<Record<string, number>> = {
 /** Pairs in which the first must not exceed the second. */
 const ORDERED: readonly (readonly [string, string])[] = [
   ['retryBackoffBaseMs', 'retryBackoffMaxMs'],
-  ['unregisteredBackoffBaseMs', 'unregisteredBackoffMaxMs'],
   ['retryBaseDelayMs', 'retryMaxDelayMs'],
 ]
 

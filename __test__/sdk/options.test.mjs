@@ -53,7 +53,6 @@ test('wrong types, negative, fractional and non-finite numbers are refused with 
   refused(() => runtime({ workerNodeId: '' }), /workerNodeId.*non-empty string/)
   refused(() => pool({ maxClients: 33 }), /maxClients: 33 .*from 1 to 32/)
   refused(() => pool({ pooled: 'maybe' }), /pooled: "maybe".*"auto", true, false/)
-  refused(() => pool({ migrate: 'never' }), /migrate.*"apply", "verify"/)
 })
 
 test('impossible combinations are refused, also when one side is the default', () => {
@@ -78,8 +77,8 @@ test('the environment fills in; the argument wins; blank is unset', () => {
   }
   assert.deepEqual(runtime({ maxAttempts: 5 }, environment), { workerConcurrency: 12, orchestratorLockTimeoutMs: 7000, maxAttempts: 5, workerNodeId: '17' })
   refused(() => runtime({}, { HOLDFAST_MAX_ATTEMPTS: 'many' }), /maxAttempts: "many"/)
-  const variables = { HOLDFAST_POOL_MAX_CLIENTS: '4', HOLDFAST_DIRECT_URL: 'postgres://direct', HOLDFAST_POOL_POOLED: 'true', HOLDFAST_POOL_MIGRATE: 'verify' }
-  assert.deepEqual(pool({}, variables), { maxClients: 4, pooled: 'true', directUrl: 'postgres://direct', migrate: 'verify' })
+  const variables = { HOLDFAST_POOL_MAX_CLIENTS: '4', HOLDFAST_DIRECT_URL: 'postgres://direct', HOLDFAST_POOL_POOLED: 'true' }
+  assert.deepEqual(pool({}, variables), { maxClients: 4, pooled: 'true', directUrl: 'postgres://direct' })
 })
 
 test('a password in a URL option is not shown', () => {

@@ -2,6 +2,7 @@
 //
 // It speaks the crossing exactly and keeps the same books: facts and commands in order, mailboxes, open commands. A second
 // activation of the same code is compared command by command, as replay does. No leases, no failures: those are the engine's.
+// length: one stand-in for one interface; its parts share the books of an execution.
 import { Buffer } from 'node:buffer'
 
 const text = (value) => JSON.stringify(value)

@@ -118,7 +118,7 @@ runtime.registerOrchestration('plain', () => 5)
 new Runtime(provider, { workers: 5 })
 // @ts-expect-error not a duration
 const wrong: Duration = '5 minutes'
-const poolOptions: JsPoolOptions = { pooled: 'auto', migrate: 'verify' }
+const poolOptions: JsPoolOptions = { pooled: 'auto', directUrl: 'postgresql://direct/app' }
 // @ts-expect-error providers are connected, not made
 new PostgresProvider()
 

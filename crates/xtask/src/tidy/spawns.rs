@@ -11,11 +11,7 @@ use super::{
 /// Modules that may let go of a task, each for its reason.
 const OWNERS: &[&str] = &[
     // Owns every background part: what it lets go of is in its own table.
-    "engine",
-    "service",
-    // Asks the server to cancel a query of a connection that is being abandoned: nobody is left to wait for it, and it
-    // ends at the connect time limit.
-    "pool/driving",
+    "engine", "service",
 ];
 
 pub(crate) fn check(source: &Source) -> Vec<Finding> {
