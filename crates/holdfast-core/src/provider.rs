@@ -11,6 +11,31 @@ use crate::{
     telemetry::Counters,
 };
 
+/// Whether connecting may change the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MigrateMode {
+    /// Brings the schema up to this version.
+    #[default]
+    Apply,
+    /// Refuses a schema of another version.
+    Verify,
+}
+
+/// Options of a provider.
+#[derive(Debug, Clone, Default)]
+pub struct ProviderConfig {
+    /// The pool's.
+    pub pool: PoolConfig,
+    /// Whether connecting may change the schema; default apply.
+    pub migrate: MigrateMode,
+}
+
+impl From<PoolConfig> for ProviderConfig {
+    fn from(pool: PoolConfig) -> Self {
+        Self { pool, ..Self::default() }
+    }
+}
+
 /// What clients and runtimes share.
 pub struct Provider {
     pool: Arc<Pool>,
@@ -24,11 +49,15 @@ pub struct Provider {
 impl Provider {
     /// Connects, brings the schema up to this version, and starts the committer. Dropping the future leaves nothing
     /// half-made: migrations are transactions.
-    pub async fn connect(url: &str, schema: &str, config: PoolConfig) -> Result<Arc<Self>> {
+    pub async fn connect(url: &str, schema: &str, config: impl Into<ProviderConfig>) -> Result<Arc<Self>> {
+        let ProviderConfig { pool, migrate } = config.into();
         let statements = Arc::new(Statements::new(schema));
-        let pool = Pool::connect(url, config).await?;
+        let pool = Pool::connect(url, pool).await?;
         let session = pool.open_session(SessionPurpose::Migration).await?;
-        migrate::run(&session, &statements).await?;
+        match migrate {
+            MigrateMode::Apply => migrate::run(&session, &statements).await?,
+            MigrateMode::Verify => migrate::verify(&session, &statements).await?,
+        }
         drop(session);
         let wakes = Arc::new(Wakes::default());
         let counters = Arc::new(Counters::default());

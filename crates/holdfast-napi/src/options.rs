@@ -7,6 +7,7 @@ use std::time::Duration;
 use holdfast_core::{
     config::{ActivityConfig, CacheConfig, DispatchConfig, EngineConfig, LeaseConfig, LivenessConfig},
     pool::{PoolConfig, PoolerMode},
+    provider::{MigrateMode, ProviderConfig},
 };
 use napi_derive::napi;
 
@@ -125,9 +126,11 @@ pub struct JsPoolOptions {
     pub retry_max_delay_ms: Option<f64>,
     pub breaker_threshold: Option<f64>,
     pub breaker_open_ms: Option<f64>,
+    /// `apply` or `verify`.
+    pub migrate: Option<String>,
 }
 
-impl From<JsPoolOptions> for PoolConfig {
+impl From<JsPoolOptions> for ProviderConfig {
     fn from(options: JsPoolOptions) -> Self {
         let JsPoolOptions {
             max_clients,
@@ -145,9 +148,10 @@ impl From<JsPoolOptions> for PoolConfig {
             retry_max_delay_ms,
             breaker_threshold,
             breaker_open_ms,
+            migrate,
         } = options;
-        let default = Self::default();
-        Self {
+        let default = PoolConfig::default();
+        let pool = PoolConfig {
             max_clients: size(max_clients, default.max_clients),
             max_waiting: size(max_waiting, default.max_waiting),
             acquire_timeout: ms(acquire_timeout_ms, default.acquire_timeout),
@@ -167,7 +171,12 @@ impl From<JsPoolOptions> for PoolConfig {
             retry_max_delay: ms(retry_max_delay_ms, default.retry_max_delay),
             breaker_threshold: count(breaker_threshold, default.breaker_threshold),
             breaker_open: ms(breaker_open_ms, default.breaker_open),
-        }
+        };
+        let migrate = match migrate.as_deref() {
+            Some("verify") => MigrateMode::Verify,
+            _ => MigrateMode::Apply,
+        };
+        Self { pool, migrate }
     }
 }
 

@@ -33,7 +33,7 @@ impl JsPostgresProvider {
     /// Connects and brings the schema up to this version.
     #[napi]
     pub async fn connect(url: String, schema: String, options: JsPoolOptions) -> JsProviderOutcome {
-        match Provider::connect(&url, &schema, options.into()).await {
+        match Provider::connect(&url, &schema, options).await {
             Ok(inner) => JsProviderOutcome { value: Some(Self { inner }), failure: None },
             Err(error) => JsProviderOutcome { value: None, failure: Some(error.into()) },
         }

@@ -5,6 +5,7 @@
 //! nothing behind. It runs on a session to the direct host, and never changes a schema that is newer than it knows.
 
 use std::{
+    cmp::Ordering,
     collections::hash_map::RandomState,
     hash::{BuildHasher, Hasher},
     time::Duration,
@@ -71,6 +72,23 @@ pub async fn run(session: &Session, statements: &Statements) -> Result<()> {
     let context =
         format!("another process has held the migration lock of schema {} for too long", statements.schema);
     Err(Error::new(ErrorKind::Timeout, context))
+}
+
+/// Checks that the schema is the one this program knows, and changes nothing.
+pub async fn verify(session: &Session, statements: &Statements) -> Result<()> {
+    let (found, known) = (version(session, statements).await?, known_version());
+    match found.cmp(&known) {
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(newer(statements, found, known)),
+        Ordering::Less => {
+            let context = format!(
+                "schema {} has version {found}, this program needs version {known}: let one process connect with \
+                 migrate 'apply' first",
+                statements.schema
+            );
+            Err(Error::new(ErrorKind::Schema, context))
+        }
+    }
 }
 
 fn newer(statements: &Statements, found: i32, known: i32) -> Error {

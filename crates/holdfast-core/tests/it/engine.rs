@@ -13,8 +13,9 @@ use holdfast_core::{
     config::EngineConfig,
     dispatch::Handlers,
     engine::Engine,
+    error::ErrorKind,
     pool::SessionPurpose,
-    provider::Provider,
+    provider::{MigrateMode, Provider, ProviderConfig},
     store::{commit::Start, instance::InstanceRow},
 };
 use holdfast_replay::{MessageBody, Payload};
@@ -341,4 +342,21 @@ async fn a_second_start_of_an_id_tells_whether_it_is_the_same() {
     assert_eq!(world.start("d", "steps", json!(2)).await, StartOutcome { created: false, same: false });
     assert_eq!(world.output("d").await, json!(0));
     world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn verify_refuses_a_schema_that_is_not_there_and_changes_nothing() {
+    let database = TestDatabase::get();
+    let schema = database.schema();
+    let verify = || ProviderConfig { pool: database.pool_config(), migrate: MigrateMode::Verify };
+    for _ in 0..2 {
+        let refused = Provider::connect(database.url(), &schema, verify()).await;
+        let error = refused.err().expect("an empty schema is refused");
+        assert_eq!(error.kind(), ErrorKind::Schema);
+        assert!(error.to_string().contains("migrate 'apply'"), "{error}");
+    }
+    let applied = Provider::connect(database.url(), &schema, database.pool_config()).await.expect("apply");
+    applied.close(Duration::from_secs(1)).await;
+    let verified = Provider::connect(database.url(), &schema, verify()).await.expect("verify");
+    verified.close(Duration::from_secs(1)).await;
 }
