@@ -13,10 +13,12 @@
 -- $7 backoff_base_ms bigint
 -- $8 backoff_max_ms bigint
 -- $9 max_attempts int
+-- $10 look_back_ms bigint (rows due for longer are left to a later look)
 with candidate as materialized (
-  select q.instance, q.execution, q.event
+  select q.instance, q.execution, q.event, q.due_at
   from /*schema*/activity_queue q
   where q.due_at <= statement_timestamp()
+    and q.due_at >= statement_timestamp() - make_interval(secs => $10::bigint / 1000.0)
     and not (q.isolated or q.deliveries >= 2)
     and q.name = any ($3::text[])
     and q.tag is null
@@ -55,4 +57,5 @@ returning q.instance,
           q.orchestration_name,
           q.orchestration_version,
           floor(extract(epoch from q.scheduled_at) * 1000)::bigint as scheduled_at_ms,
-          floor(extract(epoch from q.leased_at) * 1000)::bigint as now_ms
+          floor(extract(epoch from q.leased_at) * 1000)::bigint as now_ms,
+          floor(extract(epoch from statement_timestamp() - candidate.due_at) * 1000)::bigint as waited_ms

@@ -1,5 +1,5 @@
 -- Settles the turns that do not end their instance: the fence ends, and the next due time comes from the inbox as it is
--- after everything else of this commit.
+-- after everything else of this commit. It is never in the past: a claim looks back only as far as its last one.
 -- Rows: the turns given. Locks: none but the turn rows already locked. Index: turn_queue_pkey, inbox_pkey.
 -- $1 instances text[]
 -- $2 fences bigint[]
@@ -23,7 +23,10 @@ set last_fence = q.fence,
     version = turn.version,
     due_at = case
       when turn.due_now then clock_timestamp()
-      else coalesce((select min(m.due_at) from /*schema*/inbox m where m.instance = q.instance), 'infinity')
+      else greatest(
+        clock_timestamp(),
+        coalesce((select min(m.due_at) from /*schema*/inbox m where m.instance = q.instance), 'infinity')
+      )
     end
 from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::boolean[], $6::bigint[], $7::int[], $8::text[], $9::boolean[])
   with ordinality as turn (instance, fence, owner, owner_epoch, progress, execution, history_len, version, due_now, ix)

@@ -9,7 +9,7 @@ with candidate as materialized (
   select q.instance
   from /*schema*/turn_queue q
   where q.owner = $1::text and q.owner_epoch = $2::bigint
-    and q.fence in (select held.fence from unnest($3::bigint[]) as held (fence))
+    and (q.fence in (select held.fence from unnest($3::bigint[]) as held (fence))) is true
   order by q.instance
   for update of q
 )

@@ -14,10 +14,12 @@
 -- $8 backoff_base_ms bigint
 -- $9 backoff_max_ms bigint
 -- $10 max_attempts int
+-- $11 look_back_ms bigint (rows due for longer are left to a later look)
 with candidate as materialized (
-  select q.instance
+  select q.instance, q.due_at
   from /*schema*/turn_queue q
   where q.due_at <= statement_timestamp()
+    and q.due_at >= statement_timestamp() - make_interval(secs => $11::bigint / 1000.0)
     and not (q.isolated or q.deliveries >= 2)
     and case
           when q.version is null then q.name = any ($3::text[])
@@ -43,7 +45,8 @@ claimed as (
           end) / 1000.0)
   from candidate
   where q.instance = candidate.instance
-  returning q.instance, q.fence, q.deliveries, q.name, q.version, q.execution, q.history_len, q.last_fence, q.leased_at
+  returning q.instance, q.fence, q.deliveries, q.name, q.version, q.execution, q.history_len, q.last_fence, q.leased_at,
+            candidate.due_at as was_due_at
 )
 select claimed.instance,
        claimed.fence,
@@ -55,6 +58,7 @@ select claimed.instance,
        claimed.history_len,
        claimed.last_fence,
        floor(extract(epoch from claimed.leased_at) * 1000)::bigint as now_ms,
+       floor(extract(epoch from statement_timestamp() - claimed.was_due_at) * 1000)::bigint as waited_ms,
        started.input,
        started.carried,
        started.custom_status,

@@ -2,13 +2,17 @@
 //!
 //! The same rules as for turns. It never reads a payload.
 
+use tokio_postgres::types::ToSql;
+
 use crate::{
     error::Result,
     pool::{Row, Session},
     store::{
         ActivityKey, Fence, NodeKey, Statements,
+        low_water::Queue,
+        queue::{ClaimTerms, abandon_with, release_with, renew_with, single},
         row::column,
-        turn::{ClaimRequest, LeaseTimes, RenewRequest, abandon_with, release_with, renew_with, single},
+        turn::{ClaimRequest, RenewRequest},
     },
 };
 
@@ -55,27 +59,26 @@ pub async fn claim(
     request: &ClaimRequest<'_>,
     names: &[String],
 ) -> Result<Vec<ClaimedActivity>> {
-    let times = LeaseTimes::of(request);
-    let limit = request.effective_limit();
-    let statement =
-        if request.isolated { &statements.activity_claim_suspects } else { &statements.activity_claim };
-    let rows = single(
-        session,
-        statements,
-        statement,
-        &[
-            &request.node.id,
-            &request.node.epoch,
-            &names,
-            &limit,
-            &request.unowned_only,
-            &times.lock_timeout_ms,
-            &times.backoff_base_ms,
-            &times.backoff_max_ms,
-            &request.max_attempts,
-        ],
-    )
-    .await?;
+    let terms = ClaimTerms::of(statements, Queue::Activities, request);
+    let mut params: Vec<&(dyn ToSql + Sync)> = vec![
+        &request.node.id,
+        &request.node.epoch,
+        &names,
+        &terms.limit,
+        &request.unowned_only,
+        &terms.times.lock_timeout_ms,
+        &terms.times.backoff_base_ms,
+        &terms.times.backoff_max_ms,
+        &request.max_attempts,
+    ];
+    let statement = if request.isolated {
+        &statements.activity_claim_suspects
+    } else {
+        params.push(&terms.look_back_ms);
+        &statements.activity_claim
+    };
+    let rows = single(session, statements, statement, &params).await?;
+    terms.looked(statements, request, &rows)?;
     rows.iter().map(claimed_activity).collect()
 }
 

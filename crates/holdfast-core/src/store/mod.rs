@@ -5,9 +5,11 @@
 pub mod activity;
 pub mod commit;
 pub mod instance;
+mod low_water;
 mod message;
 pub mod migrate;
 pub mod node;
+mod queue;
 mod row;
 mod statements;
 pub mod turn;

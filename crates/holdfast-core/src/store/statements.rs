@@ -6,7 +6,7 @@
 
 use tokio_postgres::types::Type;
 
-use crate::pool::Statement;
+use crate::{pool::Statement, store::low_water::LowWater};
 
 macro_rules! statements {
     ($($field:ident: $name:literal, [$($kind:ident),*];)*) => {
@@ -17,6 +17,8 @@ macro_rules! statements {
             pub(super) schema: String,
             /// Head of every transaction that claims, renews, recovers or commits.
             pub(super) settings: String,
+            /// How far back the claims of this process look.
+            pub(super) low_water: LowWater,
             $(pub(super) $field: Statement,)*
         }
 
@@ -26,6 +28,7 @@ macro_rules! statements {
                 Self {
                     schema: schema.to_owned(),
                     settings: fill(include_str!("../../sql/commit/settings.sql"), schema),
+                    low_water: LowWater::default(),
                     $($field: Statement {
                         name: $name,
                         text: fill(include_str!(concat!("../../sql/", $name, ".sql")), schema),
@@ -52,7 +55,7 @@ statements! {
     node_delete: "node/delete", [TEXT, INT8];
     node_delete_stale: "node/delete_stale", [TEXT, INT8, INT8, INT8];
     node_register: "node/register", [TEXT];
-    turn_claim: "turn/claim", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4];
+    turn_claim: "turn/claim", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8];
     turn_claim_suspects: "turn/claim_suspects", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4];
     turn_free: "turn/free", [TEXT, INT8, INT8];
     turn_list_gone: "turn/list_gone", [TEXT, INT8, INT8_ARRAY];
@@ -64,7 +67,7 @@ statements! {
     turn_release: "turn/release", [TEXT, INT8, INT8_ARRAY, INT8];
     turn_release_unknown: "turn/release_unknown", [TEXT, INT8, INT8_ARRAY, INT8];
     turn_renew: "turn/renew", [TEXT, INT8, INT8_ARRAY, INT8, INT8, INT8];
-    activity_claim: "activity/claim", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4];
+    activity_claim: "activity/claim", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8];
     activity_claim_suspects: "activity/claim_suspects", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4];
     activity_free: "activity/free", [TEXT, INT8, INT8];
     activity_list_gone: "activity/list_gone", [TEXT, INT8, INT8_ARRAY];

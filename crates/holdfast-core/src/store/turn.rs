@@ -8,17 +8,15 @@ use tokio_postgres::types::ToSql;
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    pool::{Row, Session, Statement},
+    pool::{Row, Session},
     store::{
         Fence, NodeKey, Statements,
+        low_water::Queue,
         message::{self, MessageColumns},
-        node::{fences, numbers},
+        queue::{ClaimTerms, abandon_with, release_with, renew_with, single},
         row::column,
     },
 };
-
-/// Longest lease, delay or backoff in ms, a hundred years: beyond it times overflow.
-const MAX_MS: i64 = 100 * 365 * 24 * 3_600_000;
 
 /// What a claim of turns or activities asks for.
 #[derive(Debug)]
@@ -102,71 +100,28 @@ pub async fn claim(
     names: &[String],
     handlers: &[String],
 ) -> Result<Vec<ClaimedTurn>> {
-    let times = LeaseTimes::of(request);
-    let limit = request.effective_limit();
-    let statement = if request.isolated { &statements.turn_claim_suspects } else { &statements.turn_claim };
-    let rows = single(
-        session,
-        statements,
-        statement,
-        &[
-            &request.node.id,
-            &request.node.epoch,
-            &names,
-            &handlers,
-            &limit,
-            &request.unowned_only,
-            &times.lock_timeout_ms,
-            &times.backoff_base_ms,
-            &times.backoff_max_ms,
-            &request.max_attempts,
-        ],
-    )
-    .await?;
+    let terms = ClaimTerms::of(statements, Queue::Turns, request);
+    let mut params: Vec<&(dyn ToSql + Sync)> = vec![
+        &request.node.id,
+        &request.node.epoch,
+        &names,
+        &handlers,
+        &terms.limit,
+        &request.unowned_only,
+        &terms.times.lock_timeout_ms,
+        &terms.times.backoff_base_ms,
+        &terms.times.backoff_max_ms,
+        &request.max_attempts,
+    ];
+    let statement = if request.isolated {
+        &statements.turn_claim_suspects
+    } else {
+        params.push(&terms.look_back_ms);
+        &statements.turn_claim
+    };
+    let rows = single(session, statements, statement, &params).await?;
+    terms.looked(statements, request, &rows)?;
     rows.iter().map(claimed_turn).collect()
-}
-
-impl ClaimRequest<'_> {
-    /// One for suspects, so that an item that kills its process takes no other with it.
-    pub(super) fn effective_limit(&self) -> i64 {
-        if self.isolated { self.limit.min(1) } else { self.limit }
-    }
-}
-
-/// Lease lengths within the bounds that the database's times have.
-pub(super) struct LeaseTimes {
-    pub(super) lock_timeout_ms: i64,
-    pub(super) backoff_base_ms: i64,
-    pub(super) backoff_max_ms: i64,
-}
-
-impl LeaseTimes {
-    pub(super) fn of(request: &ClaimRequest<'_>) -> Self {
-        Self::clamped(request.lock_timeout_ms, request.backoff_base_ms, request.backoff_max_ms)
-    }
-
-    pub(super) fn of_renewal(request: &RenewRequest) -> Self {
-        Self::clamped(request.lock_timeout_ms, request.backoff_base_ms, request.backoff_max_ms)
-    }
-
-    fn clamped(lock_timeout_ms: i64, backoff_base_ms: i64, backoff_max_ms: i64) -> Self {
-        Self {
-            lock_timeout_ms: lock_timeout_ms.clamp(0, MAX_MS),
-            backoff_base_ms: backoff_base_ms.clamp(0, MAX_MS),
-            backoff_max_ms: backoff_max_ms.clamp(0, MAX_MS),
-        }
-    }
-}
-
-/// One statement in a transaction of its own, in one flight.
-pub(super) async fn single(
-    session: &Session,
-    statements: &Statements,
-    statement: &Statement,
-    params: &[&(dyn ToSql + Sync)],
-) -> Result<Vec<Row>> {
-    let mut results = session.transaction(&statements.settings, &[(statement, params)]).await?;
-    results.pop().ok_or_else(|| Error::new(ErrorKind::Internal, format!("{}: no result", statement.name)))
 }
 
 fn claimed_turn(row: &Row) -> Result<ClaimedTurn> {
@@ -276,36 +231,6 @@ pub async fn renew(
     renew_with(session, statements, &statements.turn_renew, node, fences, request).await
 }
 
-/// A renewal of either queue.
-pub(super) async fn renew_with(
-    session: &Session,
-    statements: &Statements,
-    statement: &Statement,
-    node: &NodeKey,
-    held: &[Fence],
-    request: &RenewRequest,
-) -> Result<Vec<Fence>> {
-    if held.is_empty() {
-        return Ok(Vec::new());
-    }
-    let times = LeaseTimes::of_renewal(request);
-    let rows = single(
-        session,
-        statements,
-        statement,
-        &[
-            &node.id,
-            &node.epoch,
-            &numbers(held),
-            &times.lock_timeout_ms,
-            &times.backoff_base_ms,
-            &times.backoff_max_ms,
-        ],
-    )
-    .await?;
-    fences(&rows)
-}
-
 /// Gives back turns whose body has not started, with their delivery. A fence that matches nothing counts as done.
 pub async fn release(
     session: &Session,
@@ -327,41 +252,6 @@ pub async fn abandon(
     at_once: bool,
 ) -> Result<u64> {
     abandon_with(session, statements, &statements.turn_abandon, node, fences, at_once).await
-}
-
-/// An abandon of either queue.
-pub(super) async fn abandon_with(
-    session: &Session,
-    statements: &Statements,
-    statement: &Statement,
-    node: &NodeKey,
-    held: &[Fence],
-    at_once: bool,
-) -> Result<u64> {
-    if held.is_empty() {
-        return Ok(0);
-    }
-    let rows =
-        single(session, statements, statement, &[&node.id, &node.epoch, &numbers(held), &at_once]).await?;
-    Ok(rows.len() as u64)
-}
-
-/// A release of either queue.
-pub(super) async fn release_with(
-    session: &Session,
-    statements: &Statements,
-    statement: &Statement,
-    node: &NodeKey,
-    held: &[Fence],
-    delay_ms: i64,
-) -> Result<u64> {
-    if held.is_empty() {
-        return Ok(0);
-    }
-    let delay_ms = delay_ms.clamp(0, MAX_MS);
-    let rows =
-        single(session, statements, statement, &[&node.id, &node.epoch, &numbers(held), &delay_ms]).await?;
-    Ok(rows.len() as u64)
 }
 
 /// When the next turn or activity is due, in ms from now; `None` when nothing is waiting. Bounded index look-ups. Rows

@@ -213,3 +213,33 @@ async fn a_renewal_does_not_wait_for_a_locked_row() {
     other.run("rollback").await;
     assert_eq!(renew(&store, &node, &fences_of(&claimed), LONG_MS).await.len(), 2);
 }
+
+#[tokio::test]
+async fn an_abandon_keeps_the_count_and_ends_the_fence() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.commit(&[start("stopped"), start("stuck")]).await;
+    let claimed = store.claim(&request(&node)).await;
+    let fence = |id: &str| claimed.iter().find(|turn| turn.instance == id).expect("claimed").fence;
+    for (instance, at_once) in [("stopped", true), ("stuck", false)] {
+        let fences = [fence(instance)];
+        let gone = turn::abandon(&store.session, &store.statements, &node, &fences, at_once).await;
+        assert_eq!(gone.expect("an abandon"), 1);
+        let gone = turn::abandon(&store.session, &store.statements, &node, &fences, at_once).await;
+        assert_eq!(gone.expect("an abandon"), 0, "a fence that matches nothing is done");
+    }
+    let again = store.claim_one(&node).await;
+    assert_eq!((again.instance.as_str(), again.deliveries), ("stopped", 2));
+    assert!(again.fence > fence("stopped"));
+    assert!(
+        store
+            .holds(
+                "(select owner is null and deliveries = 1 and due_at > now() + interval '30 s'
+                    from @turn_queue where instance = 'stuck')"
+            )
+            .await,
+        "due when its lease would have ended"
+    );
+    let late = claimed.iter().find(|turn| turn.instance == "stuck").expect("claimed");
+    assert_eq!(store.commit_one(turn_of(late, &node).completed().item()).await, CommitOutcome::Fenced);
+}

@@ -12,6 +12,14 @@ const SMALL_TABLES: [&str; 2] = [" on node", " on migration"];
 /// Statements that read their whole index: leases of owners that are gone can be anywhere among the owned rows.
 const SWEEPS: [&str; 2] = ["turn/recover", "activity/recover"];
 
+/// Where a claim looks.
+#[derive(Debug, Clone, Copy)]
+enum Look {
+    Whole,
+    FromMark,
+    Suspects,
+}
+
 impl Store {
     /// 100 000 instances of which each waits for a message, with an activity, a timer and an event.
     async fn fill(&self) {
@@ -60,8 +68,8 @@ impl Store {
     }
 
     /// Pages that a claim reads, and rows it takes.
-    async fn claim_cost(&self, family: &str, owner: &str, epoch: i64, suspects: bool) -> (i64, i64, String) {
-        let verb = if suspects { "claim_suspects" } else { "claim" };
+    async fn claim_cost(&self, family: &str, epoch: i64, look: Look) -> (i64, i64, String) {
+        let verb = if matches!(look, Look::Suspects) { "claim_suspects" } else { "claim" };
         let all = self.statements.all();
         let statement =
             all.iter().find(|statement| statement.name == format!("{family}/{verb}")).expect("a statement");
@@ -70,7 +78,12 @@ impl Store {
             _ => "array['charge']",
         };
         let mut text = statement.text.clone();
-        let args = format!("'{owner}', {epoch}, {names}, 32, false, 60000, 1000, 60000, 10");
+        let back = match look {
+            Look::Whole => ", 3000000000000",
+            Look::FromMark => ", 2000",
+            Look::Suspects => "",
+        };
+        let args = format!("'a', {epoch}, {names}, 32, false, 60000, 1000, 60000, 10{back}");
         let types: Vec<&str> = statement.types.iter().map(|kind| kind.name()).collect();
         text.insert_str(0, &format!("prepare claim({}) as ", types.join(", ")));
         self.session.batch(&text).await.expect("it prepares");
@@ -139,10 +152,10 @@ async fn an_empty_claim_reads_a_bounded_number_of_pages() {
             store.run("analyze @turn_queue, @activity_queue").await;
         }
         for family in ["turn", "activity"] {
-            for suspects in [false, true] {
-                let (pages, rows, plan) = store.claim_cost(family, "a", node.epoch, suspects).await;
+            for look in [Look::Whole, Look::Suspects] {
+                let (pages, rows, plan) = store.claim_cost(family, node.epoch, look).await;
                 assert_eq!(rows, 0);
-                assert!(pages < 30, "{family} {suspects} {analyzed}: {pages} pages\n{plan}");
+                assert!(pages < 30, "{family} {look:?} {analyzed}: {pages} pages\n{plan}");
             }
         }
     }
@@ -157,11 +170,28 @@ async fn a_claim_reads_only_what_it_takes_from_a_backlog() {
     store.run("vacuum analyze @activity_queue").await;
     let node = store.node("a").await;
     for family in ["turn", "activity"] {
-        let (pages, rows, plan) = store.claim_cost(family, "a", node.epoch, true).await;
+        let (pages, rows, plan) = store.claim_cost(family, node.epoch, Look::Suspects).await;
         assert_eq!(rows, 0);
         assert!(pages < 30, "no suspects among {family} rows: {pages} pages\n{plan}");
-        let (pages, rows, plan) = store.claim_cost(family, "a", node.epoch, false).await;
+        let (pages, rows, plan) = store.claim_cost(family, node.epoch, Look::Whole).await;
         assert_eq!(rows, 32, "{family}");
         assert!(pages < 32 * 40, "32 {family} rows: {pages} pages\n{plan}");
     }
+}
+
+#[tokio::test]
+async fn a_claim_behind_an_old_snapshot_starts_at_its_mark() {
+    let store = Store::new().await;
+    store.fill().await;
+    let node = store.node("a").await;
+    store.run("update @turn_queue set due_at = now() - interval '1 min'").await;
+    let reader = store.another().await;
+    reader.run("begin isolation level repeatable read; select from @turn_queue limit 1").await;
+    store.run("update @turn_queue set due_at = now() + interval '1 hour'").await;
+    let (dead, rows, _) = store.claim_cost("turn", node.epoch, Look::Whole).await;
+    assert_eq!(rows, 0);
+    let (pages, rows, plan) = store.claim_cost("turn", node.epoch, Look::FromMark).await;
+    assert_eq!(rows, 0);
+    assert!(pages < 30 && dead > 100, "{dead} pages from the beginning, {pages} from the mark\n{plan}");
+    reader.run("commit").await;
 }
