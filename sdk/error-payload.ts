@@ -5,7 +5,7 @@
  * fields and the cause chain are bounded, so that an error can always be stored. A rebuilt error has the stack of the
  * original, never one of its own: replay must see the same text as the live run.
  */
-import { ActivityFailedError, HoldfastError, OrchestrationFailedError, errorOfCode } from './errors.js'
+import { ActivityFailedError, HoldfastError, InstanceExistsError, OrchestrationFailedError, errorOfCode } from './errors.js'
 import { encode } from './payload.js'
 
 /** An error as JSON. */
@@ -82,7 +82,10 @@ export function activityError(activityName: string, payload: ErrorPayload): Erro
 
 /** What is caught when a child or an awaited orchestration failed. */
 export function orchestrationError(orchestrationName: string, payload: ErrorPayload): Error {
-  if (payload.code === 'INSTANCE_EXISTS') return fromErrorPayload(payload)
+  // Without a stack it comes from the engine: the child was not started. A child that failed with this code has one.
+  if (payload.code === 'INSTANCE_EXISTS' && payload.stack === undefined) {
+    return dress(new InstanceExistsError(payload.message, { code: payload.code }), { ...payload, name: 'InstanceExistsError' })
+  }
   const error = new OrchestrationFailedError(payload.message, wrapping(payload, 'ORCHESTRATION_FAILED'))
   define(error, 'orchestrationName', orchestrationName, true)
   return dress(error, payload)

@@ -465,3 +465,18 @@ test('an activity ten thousand times, then replayed cold, in well under a second
     assert.ok(performance.now() - from < 5000, 'generous for a busy machine')
   }
 })
+
+test('facts that let no code run need no round of their own', async () => {
+  const count = 20_000
+  let rounds = 0
+  const counting = globalThis.setImmediate
+  const { turn } = driverOf(async (ctx) => (await ctx.all(Array.from({ length: count }, (_, i) => ctx.scheduleActivity('a', i)))).length)
+  globalThis.setImmediate = (...args) => (rounds++, counting(...args))
+  try {
+    const { o } = await turn({ h: 1, n: 0, f: Array.from({ length: count }, (_, i) => done(i)), r: count, start: START })
+    assert.deepEqual(o, { completed: { output: count } })
+  } finally {
+    globalThis.setImmediate = counting
+  }
+  assert.equal(rounds, 2, 'one after the start, one after the last result')
+})

@@ -1,8 +1,9 @@
 /**
  * The driver: runs a batch of activations and emits one reply for each.
  *
- * Generators run to their end of facts synchronously. Async functions of one batch go in rounds: one fact for each, then one
- * `setImmediate`, which comes after all microtasks, for all of them together. An error in one frame never reaches another.
+ * Generators run to their end of facts synchronously. Async functions of one batch go in rounds: facts up to the first that
+ * lets code run, then one `setImmediate`, which comes after all microtasks, for all of them together. So a fan-in of thousands
+ * is one round. An error in one frame never reaches another.
  */
 import { encodeError } from '../error-payload.js'
 import { HoldfastError } from '../errors.js'
@@ -103,7 +104,7 @@ export class Driver {
     }
   }
 
-  /** Applies the next fact (a generator: all of them). True when the activation is answered. */
+  /** Applies facts until code of an async function may run (a generator: all of them). True when the activation is answered. */
   #advance(run: Run): boolean {
     const { frame, activation } = run
     if (run.position < 0) {
@@ -115,8 +116,9 @@ export class Driver {
       if (fact === undefined) break
       frame.isReplaying = run.position < activation.r
       run.position += 1
+      frame.takeStir()
       frame.apply(fact)
-      if (frame.isAsync && !frame.isEnded) return false
+      if (frame.isAsync && !frame.isEnded && frame.takeStir()) return false
     }
     frame.isReplaying = false
     if (frame.isOver) this.#frames.delete(frame.id)

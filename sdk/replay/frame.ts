@@ -37,6 +37,7 @@ export class Frame implements TaskHost {
   readonly random: SeededRandom
   applied = 0
 
+  #isStirred = false
   #issued = 0
   #refused = 0
   #commands: string[] = []
@@ -170,6 +171,17 @@ export class Frame implements TaskHost {
   }
 
   // What tasks ask for.
+
+  stir(): void {
+    this.#isStirred = true
+  }
+
+  /** True when code may run since the last call: a fact that settles no promise needs no barrier. */
+  takeStir(): boolean {
+    const isStirred = this.#isStirred
+    this.#isStirred = false
+    return isStirred
+  }
 
   issue(task: CommandTask): void {
     if (!this.#mayAct()) return

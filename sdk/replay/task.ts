@@ -38,6 +38,8 @@ export interface TaskHost {
   withdraw(task: CommandTask): void
   /** Ends the execution as the next one. */
   continueAsNew(input: string, version: string | undefined): void
+  /** A promise of a task was settled: code that awaits it will run. */
+  stir(): void
   /** The error that every task gets once the instance is cancelled. */
   readonly cancellation: CancelledError | undefined
 }
@@ -65,6 +67,8 @@ export abstract class TaskNode<T = unknown> implements Task<T> {
   #listeners: Listener[] = []
   #promise: Promise<T> | undefined
   #settle: (() => void) | undefined
+
+  constructor(protected readonly host: TaskHost) {}
 
   static {
     Object.defineProperty(this.prototype, TASK, { value: true })
@@ -151,6 +155,7 @@ export abstract class TaskNode<T = unknown> implements Task<T> {
       this.#promise = new Promise<T>((resolve, reject) => {
         // Results are parsed JSON and never thenable.
         this.#settle = () => {
+          this.host.stir()
           if (this.state === 'done') resolve(this.value as T)
           else reject(this.error as Error)
         }
@@ -188,10 +193,10 @@ export class CommandTask<T = unknown> extends TaskNode<T> {
   seq = -1
 
   constructor(
-    protected readonly host: TaskHost,
+    host: TaskHost,
     readonly spec: CommandSpec,
   ) {
-    super()
+    super(host)
   }
 
   protected begin(): void {
@@ -216,11 +221,11 @@ export class ActivityCommandTask<T = unknown> extends CommandTask<T> implements 
 /** Ends the execution; never settles. */
 export class ContinueTask extends TaskNode<never> {
   constructor(
-    private readonly host: TaskHost,
+    host: TaskHost,
     private readonly input: string,
     private readonly version: string | undefined,
   ) {
-    super()
+    super(host)
   }
 
   protected begin(): void {
@@ -263,10 +268,10 @@ export class AllTask extends TaskNode<unknown[]> {
   #left = 0
 
   constructor(
-    private readonly host: TaskHost,
+    host: TaskHost,
     private readonly parts: readonly unknown[],
   ) {
-    super()
+    super(host)
   }
 
   protected begin(): void {
@@ -301,10 +306,10 @@ export class RaceTask extends TaskNode<RaceResult<unknown>> {
   #isDecided = false
 
   constructor(
-    private readonly host: TaskHost,
+    host: TaskHost,
     private readonly parts: readonly unknown[],
   ) {
-    super()
+    super(host)
   }
 
   protected begin(): void {
