@@ -10,7 +10,7 @@ use crate::{
     store::{
         ActivityKey, Fence, NodeKey, Statements,
         low_water::Queue,
-        queue::{ClaimTerms, abandon_with, release_with, renew_with, single},
+        queue::{ClaimTerms, abandon_with, patient, release_with, renew_with},
         row::column,
         turn::{ClaimRequest, RenewRequest},
     },
@@ -77,7 +77,7 @@ pub async fn claim(
         params.push(&terms.look_back_ms);
         &statements.activity_claim
     };
-    let rows = single(session, statements, statement, &params).await?;
+    let rows = patient(session, statements, statement, &params).await?;
     terms.looked(statements, request, &rows)?;
     rows.iter().map(claimed_activity).collect()
 }

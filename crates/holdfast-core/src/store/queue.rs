@@ -9,6 +9,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::{
     error::{Error, ErrorKind, Result},
+    limits,
     pool::{Row, Session, Statement},
     store::{
         Fence, NodeKey, Statements,
@@ -30,6 +31,18 @@ pub(super) async fn single(
     params: &[&(dyn ToSql + Sync)],
 ) -> Result<Vec<Row>> {
     let mut results = session.transaction(&statements.settings, &[(statement, params)]).await?;
+    results.pop().ok_or_else(|| Error::new(ErrorKind::Internal, format!("{}: no result", statement.name)))
+}
+
+/// The same for a claim and the reads that follow it: its time limit is its own, so a slow claim is not a lost one.
+pub(super) async fn patient(
+    session: &Session,
+    statements: &Statements,
+    statement: &Statement,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>> {
+    let session = session.with_limit(limits::CLAIM_LIMIT);
+    let mut results = session.transaction(&statements.patient_settings, &[(statement, params)]).await?;
     results.pop().ok_or_else(|| Error::new(ErrorKind::Internal, format!("{}: no result", statement.name)))
 }
 

@@ -17,6 +17,8 @@ macro_rules! statements {
             pub(super) schema: String,
             /// Head of every transaction that claims, renews, recovers or commits.
             pub(super) settings: String,
+            /// The same for claims and the reads that follow them, which may wait for a table.
+            pub(super) patient_settings: String,
             /// How far back the claims of this process look.
             pub(super) low_water: LowWater,
             $(pub(super) $field: Statement,)*
@@ -25,9 +27,11 @@ macro_rules! statements {
         impl Statements {
             /// The statements for a schema; any name is allowed.
             pub fn new(schema: &str) -> Self {
+                let settings = fill(include_str!("../../sql/commit/settings.sql"), schema);
                 Self {
                     schema: schema.to_owned(),
-                    settings: fill(include_str!("../../sql/commit/settings.sql"), schema),
+                    patient_settings: settings.clone() + &fill(include_str!("../../sql/turn/settings.sql"), schema),
+                    settings,
                     low_water: LowWater::default(),
                     $($field: Statement {
                         name: $name,

@@ -13,7 +13,7 @@ use crate::{
         Fence, NodeKey, Statements,
         low_water::Queue,
         message::{self, MessageColumns},
-        queue::{ClaimTerms, abandon_with, release_with, renew_with, single},
+        queue::{ClaimTerms, abandon_with, patient, release_with, renew_with, single},
         row::column,
     },
 };
@@ -119,7 +119,7 @@ pub async fn claim(
         params.push(&terms.look_back_ms);
         &statements.turn_claim
     };
-    let rows = single(session, statements, statement, &params).await?;
+    let rows = patient(session, statements, statement, &params).await?;
     terms.looked(statements, request, &rows)?;
     rows.iter().map(claimed_turn).collect()
 }
@@ -175,7 +175,7 @@ pub async fn inbox(
     instances: &[String],
     limit: i64,
 ) -> Result<Vec<(String, Message)>> {
-    let rows = single(session, statements, &statements.turn_read_inbox, &[&instances, &limit]).await?;
+    let rows = patient(session, statements, &statements.turn_read_inbox, &[&instances, &limit]).await?;
     let mut messages = Vec::with_capacity(rows.len());
     for row in &rows {
         let instance: String = column(row, "instance")?;
@@ -204,7 +204,8 @@ pub async fn history(
 ) -> Result<Vec<(String, StoredEvent)>> {
     let instances: Vec<&str> = keys.iter().map(|(instance, _)| instance.as_str()).collect();
     let executions: Vec<i64> = keys.iter().map(|(_, execution)| *execution).collect();
-    let rows = single(session, statements, &statements.turn_read_history, &[&instances, &executions]).await?;
+    let rows =
+        patient(session, statements, &statements.turn_read_history, &[&instances, &executions]).await?;
     rows.iter().map(|row| Ok((column(row, "instance")?, stored_event(row)?))).collect()
 }
 

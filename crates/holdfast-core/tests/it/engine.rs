@@ -48,14 +48,7 @@ impl World {
     }
 
     async fn start(&self, instance: &str, name: &str, input: Value) -> StartOutcome {
-        let start = Start {
-            instance: instance.to_owned(),
-            name: name.to_owned(),
-            version: None,
-            input: input.to_string(),
-            parent: None,
-        };
-        self.client.start(vec![start]).await.remove(0).expect("start")
+        start(&self.client, instance, name, input).await
     }
 
     async fn end(&self, instance: &str) -> InstanceRow {
@@ -82,6 +75,17 @@ impl World {
         self.host.ended().await;
         self.provider.close(Duration::from_secs(5)).await;
     }
+}
+
+async fn start(client: &Client, instance: &str, name: &str, input: Value) -> StartOutcome {
+    let start = Start {
+        instance: instance.to_owned(),
+        name: name.to_owned(),
+        version: None,
+        input: input.to_string(),
+        parent: None,
+    };
+    client.start(vec![start]).await.remove(0).expect("start")
 }
 
 async fn run(provider: &Arc<Provider>, code: Code, config: EngineConfig) -> (Arc<Engine>, Host) {
@@ -266,25 +270,27 @@ async fn a_cancelled_instance_ends_cancelled() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_1_ms_lease_and_a_6_s_claim_settle() {
+    let database = TestDatabase::get();
+    let schema = database.schema();
+    let connected = Provider::connect(database.url(), &schema, database.pool_config()).await;
+    let provider = connected.expect("connect");
+    let client = Client::new(Arc::clone(&provider));
+    start(&client, "slow", "steps", json!(3)).await;
+    let blocker = provider.pool().open_session(SessionPurpose::Migration).await.expect("a session");
+    let lock = format!("begin; lock table \"{schema}\".turn_queue in exclusive mode");
+    blocker.batch(&lock).await.expect("lock");
     let mut config = EngineConfig::default();
     config.lease.orchestrator_lock_timeout = Duration::from_millis(1);
     config.lease.worker_lock_timeout = Duration::from_millis(1);
-    let world = World::new(steps(), config).await;
-    let opened = world.provider.pool().open_session(SessionPurpose::Migration).await;
-    let blocker = opened.expect("a session");
-    let lock = format!("begin; lock table \"{}\".turn_queue in exclusive mode", world.schema);
-    let hold = async {
-        tokio::time::sleep(Duration::from_millis(6_400)).await;
-        blocker.batch("commit").await.expect("unlock");
-    };
-    let run = async {
-        world.start("slow", "steps", json!(3)).await;
-        world.output("slow").await
-    };
-    blocker.batch(&lock).await.expect("lock");
-    let ((), output) = tokio::join!(hold, run);
-    assert_eq!(output, json!(3));
-    assert_eq!(world.provider.counters().poisoned.get(), 0);
+    let (engine, host) = run(&provider, steps(), config).await;
+    tokio::time::sleep(Duration::from_millis(6_400)).await;
+    assert_eq!(provider.counters().turns_claimed.get(), 0, "the claim waits for the table");
+    blocker.batch("commit").await.expect("unlock");
+    let world = World { provider, engine, host, client, schema };
+    assert_eq!(world.output("slow").await, json!(3));
+    let counters = world.provider.counters();
+    assert_eq!(counters.claims_failed.get(), 0, "a slow claim is not a lost one");
+    assert_eq!(counters.poisoned.get(), 0);
     world.stop().await;
 }
 
