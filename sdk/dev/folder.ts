@@ -2,7 +2,7 @@
 // (root in a private folder) or nobody can write there, a private folder of this project under the system's
 // temporary folders. Folders are built under another name and renamed, so that a half-made one is never used.
 import { createHash, randomBytes } from 'node:crypto'
-import { accessSync, chmodSync, chownSync, constants, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, chmodSync, chownSync, constants, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, renameSync, rmSync, rmdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import * as path from 'node:path'
 import { canReach, type Account } from './account.js'
@@ -114,8 +114,10 @@ function usable(folder: string, account: Account | undefined): boolean {
     const stat = lstatSync(folder)
     if (path.basename(folder) !== '.holdfast' && (!stat.isDirectory() || stat.uid !== process.getuid?.())) return false
     accessSync(folder, constants.W_OK)
-    return canReach(account, folder)
+    if (canReach(account, folder)) return true
+    if (readdirSync(folder).length === 0) rmdirSync(folder)
   } catch {
-    return false
+    // Not ours, or read-only: not usable.
   }
+  return false
 }

@@ -72,7 +72,7 @@ export class EmbeddedPostgres implements AsyncDisposable {
     const plan = makePlan(options)
     if (plan.temporary) await sweepTemporary(plan.account)
     const member = await joinServer(plan).catch((error: unknown) => {
-      if (plan.temporary) rmSync(plan.folder, { recursive: true, force: true })
+      if (plan.temporary) discard(plan.folder)
       throw error
     })
     const keeper = keepMembership(plan, member)
@@ -137,6 +137,15 @@ function makePlan(options: EmbeddedPostgresOptions): ServerPlan {
   return {
     project, home, folder: realpathSync(folder), temporary: !persistent, binDir: options.binDir, port, settings,
     account: persistent && given === undefined ? serverAccount(path.join(folder, 'data'), options.uid, options.gid) : account,
+  }
+}
+
+/** Removes a temporary folder; its watchdog may be doing the same. */
+function discard(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  } catch {
+    // The next temporary start sweeps what is left.
   }
 }
 

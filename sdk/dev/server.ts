@@ -228,8 +228,11 @@ async function spawnWatchdog(folder: string, task: WatchdogTask, recorded: Omit<
   }
   const { error } = await started
   child.unref()
-  if (error !== undefined) throw new EmbeddedPostgresError('EMBEDDED_START_FAILED', `the embedded server did not start (${error}); the end of ${task.logFile}:\n${logTail(folder)}`)
-  return () => void child.stdout?.destroy()
+  const letGo = (): void => void child.stdout?.destroy()
+  if (error === undefined) return letGo
+  const text = `the embedded server did not start (${error}); the end of ${task.logFile}:\n${logTail(folder)}`
+  letGo()
+  throw new EmbeddedPostgresError('EMBEDDED_START_FAILED', text)
 }
 
 function openLog(file: string): number {

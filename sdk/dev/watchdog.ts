@@ -83,7 +83,12 @@ function watchdog(task: WatchdogTask, load: (name: string) => unknown): void {
     ready = false
     if (!reported) {
       report({ error: how })
-      return finish()
+      reported = true
+      stopping = true
+      // The starter reads the log before it lets go; then the folder may be removed.
+      if (starter.destroyed) finish()
+      else starter.once('close', finish)
+      return
     }
     // Somebody ended the server under its users: start it again, a few times.
     restarts += 1
