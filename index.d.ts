@@ -330,6 +330,8 @@ export interface JsPoolOptions {
     directUrl?: string;
     /** Application name shown in `pg_stat_activity`. Default: `holdfast`. */
     applicationName?: string;
+    /** Whether connecting brings the schema up to this version, or refuses one of another version. Default: `'apply'`. */
+    migrate?: 'apply' | 'verify';
 }
 
 /** Options of a runtime. */

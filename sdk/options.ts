@@ -81,6 +81,8 @@ export interface JsPoolOptions {
   directUrl?: string
   /** Application name shown in `pg_stat_activity`. Default: `holdfast`. */
   applicationName?: string
+  /** Whether connecting brings the schema up to this version, or refuses one of another version. Default: `'apply'`. */
+  migrate?: 'apply' | 'verify'
 }
 
 /** The same as {@link JsRuntimeOptions}. */
@@ -153,6 +155,7 @@ const POOL: Table<Required<NativePoolOptions>> = {
   pooled: word('auto', true, false),
   directUrl: text,
   applicationName: text,
+  migrate: word('apply', 'verify'),
 }
 
 /** Values that a rule between two options needs when only one of them is given; the engine's defaults. */

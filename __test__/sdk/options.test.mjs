@@ -52,6 +52,7 @@ test('wrong types, negative, fractional and non-finite numbers are refused with 
   for (const value of ['soon', '5', '5 weeks', '-5s', -5, Number.NaN]) refused(() => runtime({ staleAfterMs: value }), /staleAfterMs.*'30s'/)
   refused(() => runtime({ workerNodeId: '' }), /workerNodeId.*non-empty string/)
   refused(() => pool({ maxClients: 33 }), /maxClients: 33 .*from 1 to 32/)
+  refused(() => pool({ migrate: 'never' }), /migrate.*"apply", "verify"/)
   refused(() => pool({ pooled: 'maybe' }), /pooled: "maybe".*"auto", true, false/)
 })
 
