@@ -1,11 +1,17 @@
 //! Commits: what a turn writes, batches, ends, and running the same item twice (C1, C3, C5).
 
-use holdfast_core::store::{
-    commit::{ActivityOutcome, CommitItem, CommitOutcome, NewTimer, TurnEnd},
-    instance,
+use holdfast_core::{
+    error::ErrorKind,
+    store::{
+        commit::{self, ActivityOutcome, CommitItem, CommitOutcome, NewTimer, TurnEnd},
+        instance,
+    },
 };
 
-use crate::store_harness::*;
+use crate::{
+    store_harness::*,
+    support::{FaultProxy, TestDatabase},
+};
 
 #[tokio::test]
 async fn every_statement_is_understood_by_the_server() {
@@ -106,8 +112,8 @@ async fn a_failed_statement_writes_nothing_of_its_batch() {
     let mut turn = scheduling(&claimed, &node, 1);
     turn.events[0].data = "nul \0".to_owned();
     let batch = [CommitItem::Send(event("order", "go")), turn.item()];
-    let error = holdfast_core::store::commit::commit(&store.session, &store.statements, &batch).await;
-    assert_eq!(error.expect_err("NUL is refused").kind(), holdfast_core::error::ErrorKind::Query);
+    let error = commit::commit(&store.session, &store.statements, &batch).await;
+    assert_eq!(error.expect_err("NUL is refused").kind(), ErrorKind::Query);
     for table in ["history", "inbox", "activity_queue"] {
         assert_eq!(store.number(&format!("select count(*) from @{table}")).await, 0, "{table}");
     }
@@ -151,6 +157,35 @@ async fn a_commit_run_twice_reports_done() {
     assert_eq!(store.commit_one(result).await, done(false), "an activity whose message became an event");
     assert_eq!(store.commit_one(turn).await, CommitOutcome::Fenced, "another turn was settled since");
     assert_eq!(store.number("select count(*) from @history").await, 6);
+}
+
+#[tokio::test]
+async fn a_commit_whose_answer_was_lost_is_found_by_running_it_again() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.with_activities(&node, "order", 1).await;
+    store.start("second").await;
+    let task = store.claim_activity(&node).await;
+    let claimed = store.claim_one(&node).await;
+    let batch = [result_of(&task, &node), turn_of(&claimed, &node).completed().item(), start("third")];
+
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let cut_off = store.through(proxy.url()).await;
+    cut_off.session.prepare_all(&store.statements.all()).await.expect("every statement prepares");
+    proxy.hold_replies();
+    let lost = tokio::spawn({
+        let batch = batch.clone();
+        async move { commit::commit(&cut_off.session, &cut_off.statements, &batch).await }
+    });
+    while !store.holds("(select count(*) = 1 from @instance where instance = 'third')").await {
+        tokio::task::yield_now().await;
+    }
+    proxy.cut();
+    let error = lost.await.expect("no panic").expect_err("its answer was lost");
+    assert_eq!(error.kind(), ErrorKind::CommitUnknown);
+    let outcomes = store.commit(&batch).await;
+    assert_eq!(outcomes, [done(false), done(false), CommitOutcome::Exists { same: true }]);
+    assert_eq!(store.inbox("order").await.len(), 1);
 }
 
 #[tokio::test]

@@ -63,6 +63,13 @@ impl Store {
         }
     }
 
+    /// The same schema through another URL.
+    pub(crate) async fn through(&self, url: &str) -> Self {
+        let pool = Pool::connect(url, TestDatabase::get().pool_config()).await.expect("the database answers");
+        let session = pool.open_session(SessionPurpose::Migration).await.expect("a session");
+        Self { session, statements: Arc::clone(&self.statements), schema: self.schema.clone(), pool }
+    }
+
     /// Test SQL; `@` stands for the schema and a dot.
     pub(crate) async fn run(&self, sql: &str) {
         let sql = sql.replace('@', &format!("\"{}\".", self.schema));
