@@ -21,6 +21,9 @@ function npm(cwd, ...args) {
   return execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
+/** Every file that an exports map names. */
+const paths = (entry) => (typeof entry === 'string' ? [entry.replace(/^\.\//, '')] : Object.values(entry).flatMap(paths))
+
 /** Packs a folder; `{ file, names }`. */
 function pack(folder, to) {
   const [packed] = JSON.parse(npm(folder, 'pack', '--json', '--ignore-scripts', '--pack-destination', to))
@@ -70,6 +73,7 @@ describe('an installed package', () => {
     for (const name of ['index.js', 'index.mjs', 'index.d.ts', 'index.d.mts', 'binding.cjs', 'README.md', 'LICENSE', 'CHANGELOG.md']) {
       assert.ok(main.names.includes(name), name)
     }
+    for (const target of paths(manifest.exports)) assert.ok(main.names.includes(target), `exports name ${target}`)
     const odd = main.names.filter((name) => !/^(index\.|binding\.cjs|dist\/|README|LICENSE|CHANGELOG|package\.json)/.test(name) || name.endsWith('.node'))
     assert.deepEqual(odd, [])
     assert.deepEqual(native.names.sort(), ['README.md', binary(platform), 'package.json'].sort())
@@ -106,12 +110,16 @@ describe('an installed package', () => {
   test('has types for CommonJS users and for a default import', () => {
     writeFileSync(path.join(project, 'types.cts'), `
       import holdfast = require('holdfast')
+      import dev = require('holdfast/dev')
+      export const start: () => Promise<dev.EmbeddedPostgres> = dev.EmbeddedPostgres.start
       const provider: Promise<holdfast.PostgresProvider> = holdfast.PostgresProvider.connect('postgresql://localhost/x')
-      export = provider
+      export const url: Promise<string> = provider.then((it) => it.schema)
     `)
     writeFileSync(path.join(project, 'types.mts'), `
+      import { type EmbeddedPostgresOptions, EmbeddedPostgres } from 'holdfast/dev'
       import holdfast, { type Client, PostgresProvider } from 'holdfast'
       export const make = async (): Promise<Client> => new holdfast.Client(await PostgresProvider.connect('postgresql://localhost/x'))
+      export const start = (options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> => EmbeddedPostgres.start(options)
     `)
     tsc(...strict, '--noEmit', 'types.cts', 'types.mts')
   })

@@ -1,6 +1,7 @@
 // What the repository promises about itself: one command everywhere, pinned actions, one folder for each target.
 
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
@@ -123,4 +124,10 @@ test('the total counts what each runner says at its end', () => {
   assert.deepEqual(countTests(cargo), { passed: 5, failed: 1 })
   assert.deepEqual(countTests(node.replace(/\u001b\[39m/, '')), { passed: 3, failed: 1 })
   assert.deepEqual(countTests('nothing of that kind'), { passed: 0, failed: 0 })
+})
+
+test('a part of the tests that does not exist is refused before anything is built', () => {
+  const { status, stderr } = spawnSync(process.execPath, [path.join(root, 'scripts/test.mjs'), '--only', 'everything'], { encoding: 'utf8' })
+  assert.equal(status, 2)
+  assert.match(stderr, /--only rust\|js\|checks/)
 })

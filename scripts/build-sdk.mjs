@@ -29,7 +29,11 @@ for (const [format, type] of [
 
 const page = join(root, 'index.d.ts')
 const text = rollUp(join(root, 'dist/types/index.d.ts'))
-// Only a step on the way: users get the one page.
+// The second entry is small enough to be read as it is; each format has its copy, so that each module system sees its own.
+for (const format of ['cjs', 'esm']) {
+  for (const name of ['index.d.ts', 'failure.d.ts']) copyFileSync(join(root, 'dist/types/dev', name), join(root, 'dist', format, 'dev', name))
+}
+// Only a step on the way: users get the pages.
 rmSync(join(root, 'dist/types'), { recursive: true })
 if (!process.argv.includes('--check')) {
   writeFileSync(page, text)
