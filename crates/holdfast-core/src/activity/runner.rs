@@ -170,7 +170,9 @@ impl ActivityRunner {
 
     /// A lease is not this node's any more: the body is told, and its slot is free after the grace period at the latest.
     pub(crate) fn lost(self: &Arc<Self>, fence: Fence, reason: AbortReason) {
-        self.keeper.let_go(Kind::Activity, fence);
+        if !self.keeper.let_go(Kind::Activity, fence) {
+            return;
+        }
         let Some(h) = self.lock().by_fence(fence) else { return };
         self.provider.counters().leases_lost.add(1);
         if self.outbox.withdraw(h) {

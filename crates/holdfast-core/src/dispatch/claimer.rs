@@ -191,8 +191,13 @@ impl Claimer {
         };
         self.provider.counters().turns_claimed.add(turns.len() as u64);
         self.provider.counters().activities_claimed.add(tasks.len() as u64);
-        let turns = self.confirm_turns(session, &node, turns, asked_at).await;
-        let tasks = self.confirm_tasks(session, &node, tasks, asked_at).await;
+        let (mut turns, mut tasks) = (turns, tasks);
+        let fences = turns.iter().map(|claimed| claimed.fence).collect();
+        let gone = self.fenced_meanwhile(session, &node, Kind::Turn, fences, asked_at).await;
+        turns.retain(|claimed| !gone.contains(&claimed.fence));
+        let fences = tasks.iter().map(|claimed| claimed.fence).collect();
+        let gone = self.fenced_meanwhile(session, &node, Kind::Activity, fences, asked_at).await;
+        tasks.retain(|claimed| !gone.contains(&claimed.fence));
         if !tasks.is_empty() {
             self.activities.take(ClaimedTasks { tasks, node: node.clone(), isolated, asked_at });
         }
@@ -205,42 +210,37 @@ impl Claimer {
         }
     }
 
-    /// A reply that came late is followed by one renewal; what is fenced by then is not started. Correctness rests on the
-    /// fences, so a renewal that fails changes nothing.
-    async fn confirm_turns(
+    /// A reply that came late is followed by one renewal; returns what was fenced by then and is not started. Correctness
+    /// rests on the fences, so a look that fails changes nothing.
+    async fn fenced_meanwhile(
         &self,
         session: &Session,
         node: &NodeKey,
-        turns: Vec<turn::ClaimedTurn>,
+        kind: Kind,
+        fences: Vec<Fence>,
         asked_at: Instant,
-    ) -> Vec<turn::ClaimedTurn> {
-        if turns.is_empty() || asked_at.elapsed() * 5 <= self.config.lease.orchestrator_lock_timeout {
-            return turns;
+    ) -> Vec<Fence> {
+        let lease = match kind {
+            Kind::Turn => self.config.lease.orchestrator_lock_timeout,
+            Kind::Activity => self.config.lease.worker_lock_timeout,
+        };
+        if fences.is_empty() || asked_at.elapsed() * 5 <= lease {
+            return Vec::new();
         }
-        let fences: Vec<Fence> = turns.iter().map(|claimed| claimed.fence).collect();
-        let times = self.renew_request(self.config.lease.orchestrator_lock_timeout);
-        match turn::renew(session, self.provider.statements(), node, &fences, &times).await {
-            Ok(renewed) => turns.into_iter().filter(|claimed| renewed.contains(&claimed.fence)).collect(),
-            Err(_) => turns,
-        }
-    }
-
-    async fn confirm_tasks(
-        &self,
-        session: &Session,
-        node: &NodeKey,
-        tasks: Vec<activity::ClaimedActivity>,
-        asked_at: Instant,
-    ) -> Vec<activity::ClaimedActivity> {
-        if tasks.is_empty() || asked_at.elapsed() * 5 <= self.config.lease.worker_lock_timeout {
-            return tasks;
-        }
-        let fences: Vec<Fence> = tasks.iter().map(|claimed| claimed.fence).collect();
-        let times = self.renew_request(self.config.lease.worker_lock_timeout);
-        match activity::renew(session, self.provider.statements(), node, &fences, &times).await {
-            Ok(renewed) => tasks.into_iter().filter(|claimed| renewed.contains(&claimed.fence)).collect(),
-            Err(_) => tasks,
-        }
+        let statements = self.provider.statements();
+        let times = self.config.lease.renewal(lease);
+        let renewed = match kind {
+            Kind::Turn => turn::renew(session, statements, node, &fences, &times).await,
+            Kind::Activity => activity::renew(session, statements, node, &fences, &times).await,
+        };
+        let Ok(renewed) = renewed else { return Vec::new() };
+        // What a renewal leaves out may only be locked at this moment.
+        let left_out: Vec<Fence> = fences.into_iter().filter(|fence| !renewed.contains(fence)).collect();
+        let gone = match kind {
+            Kind::Turn => turn::gone(session, statements, node, &left_out).await,
+            Kind::Activity => activity::gone(session, statements, node, &left_out).await,
+        };
+        gone.unwrap_or_default()
     }
 
     fn turn_request<'a>(&self, node: &'a NodeKey, limit: usize, isolated: bool) -> ClaimRequest<'a> {

@@ -4,7 +4,7 @@
 //! not name a fence any more means that it is lost. It never talks to the database.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
@@ -41,9 +41,9 @@ impl Keeper {
         self.lock().insert((kind, fence), renew_at);
     }
 
-    /// A lease ended: settled, released or lost.
-    pub fn let_go(&self, kind: Kind, fence: Fence) {
-        self.lock().remove(&(kind, fence));
+    /// A lease ended: settled, released or lost. False when it was not held any more.
+    pub fn let_go(&self, kind: Kind, fence: Fence) -> bool {
+        self.lock().remove(&(kind, fence)).is_some()
     }
 
     /// Fences of one kind, for the heartbeat.
@@ -64,21 +64,16 @@ impl Keeper {
         due
     }
 
-    /// A renewal sent at `asked_at` named `asked` and renewed `renewed`; returns those that are lost.
-    pub fn renewed(&self, kind: Kind, asked: &[Fence], renewed: &[Fence], asked_at: Instant) -> Vec<Fence> {
+    /// A renewal sent at `asked_at` renewed these. A fence it left out may only have been locked at that moment: it is
+    /// tried again, and the heartbeat alone says which leases are gone.
+    pub fn renewed(&self, kind: Kind, renewed: &[Fence], asked_at: Instant) {
         let renew_at = asked_at + self.times(kind).first_try();
-        let renewed: HashSet<Fence> = renewed.iter().copied().collect();
         let mut table = self.lock();
-        let mut lost = Vec::new();
-        for fence in asked {
-            let Some(held) = table.get_mut(&(kind, *fence)) else { continue };
-            if renewed.contains(fence) {
+        for fence in renewed {
+            if let Some(held) = table.get_mut(&(kind, *fence)) {
                 *held = renew_at;
-            } else {
-                lost.push(*fence);
             }
         }
-        lost
     }
 
     /// When the next renewal is due.
@@ -127,18 +122,31 @@ mod tests {
         keeper.hold(Kind::Activity, Fence(1), start);
         let asked = start + Duration::from_millis(4_000);
         let due = keeper.due(Kind::Activity, asked);
-        assert!(keeper.renewed(Kind::Activity, &due, &[Fence(1)], asked).is_empty());
+        assert_eq!(due, [Fence(1)]);
+        keeper.renewed(Kind::Activity, &due, asked);
         assert_eq!(keeper.next_due(), Some(asked + Duration::from_millis(4_000)));
     }
 
     #[test]
-    fn a_fence_that_is_not_renewed_is_lost_unless_it_was_settled_meanwhile() {
+    fn a_lease_that_a_renewal_left_out_is_kept_and_tried_again() {
         let keeper = keeper(8_000);
         let start = Instant::now();
         keeper.hold(Kind::Turn, Fence(1), start);
-        keeper.hold(Kind::Turn, Fence(2), start);
-        keeper.let_go(Kind::Turn, Fence(2));
-        assert_eq!(keeper.renewed(Kind::Turn, &[Fence(1), Fence(2)], &[], start), [Fence(1)]);
+        let asked = start + Duration::from_millis(4_000);
+        assert_eq!(keeper.due(Kind::Turn, asked), [Fence(1)]);
+        keeper.renewed(Kind::Turn, &[], asked);
+        assert_eq!(keeper.held(Kind::Turn), [Fence(1)]);
+        assert_eq!(keeper.next_due(), Some(asked + Duration::from_millis(1_000)));
+    }
+
+    #[test]
+    fn a_lease_that_was_settled_meanwhile_is_not_held_again() {
+        let keeper = keeper(8_000);
+        let start = Instant::now();
+        keeper.hold(Kind::Turn, Fence(1), start);
+        keeper.let_go(Kind::Turn, Fence(1));
+        keeper.renewed(Kind::Turn, &[Fence(1)], start);
+        assert!(keeper.held(Kind::Turn).is_empty());
     }
 
     #[test]

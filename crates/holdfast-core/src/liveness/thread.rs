@@ -254,9 +254,7 @@ impl Body {
             Kind::Activity => activity::renew(session, &statements, &key, &due, &request).await,
         };
         failpoint::hit("renew.after");
-        for fence in self.keeper.renewed(kind, &due, &renewed?, now) {
-            self.events.lost(kind, fence);
-        }
+        self.keeper.renewed(kind, &renewed?, now);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use crate::{
     store::{
         ActivityKey, Fence, NodeKey, Statements,
         low_water::Queue,
-        queue::{ClaimTerms, abandon_with, patient, release_with, renew_with},
+        queue::{ClaimTerms, abandon_with, gone_with, patient, release_with, renew_with},
         row::column,
         turn::{ClaimRequest, RenewRequest},
     },
@@ -139,4 +139,14 @@ pub async fn abandon(
     at_once: bool,
 ) -> Result<u64> {
     abandon_with(session, statements, &statements.activity_abandon, node, fences, at_once).await
+}
+
+/// Those of the given fences that are not this node's any more.
+pub async fn gone(
+    session: &Session,
+    statements: &Statements,
+    node: &NodeKey,
+    fences: &[Fence],
+) -> Result<Vec<Fence>> {
+    gone_with(session, statements, &statements.activity_list_gone, node, fences).await
 }

@@ -178,3 +178,18 @@ pub(super) async fn release_with(
         single(session, statements, statement, &[&node.id, &node.epoch, &numbers(held), &delay_ms]).await?;
     Ok(rows.len() as u64)
 }
+
+/// A look at lost leases of either queue.
+pub(super) async fn gone_with(
+    session: &Session,
+    statements: &Statements,
+    statement: &Statement,
+    node: &NodeKey,
+    held: &[Fence],
+) -> Result<Vec<Fence>> {
+    if held.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = single(session, statements, statement, &[&node.id, &node.epoch, &numbers(held)]).await?;
+    rows.iter().map(|row| Ok(Fence(column(row, "fence")?))).collect()
+}

@@ -13,7 +13,7 @@ use crate::{
         Fence, NodeKey, Statements,
         low_water::Queue,
         message::{self, MessageColumns},
-        queue::{ClaimTerms, abandon_with, patient, release_with, renew_with, single},
+        queue::{ClaimTerms, abandon_with, gone_with, patient, release_with, renew_with, single},
         row::column,
     },
 };
@@ -262,4 +262,14 @@ pub async fn next_due(session: &Session, statements: &Statements) -> Result<Opti
     let row =
         rows.first().ok_or_else(|| Error::new(ErrorKind::Internal, "read the next due time: no row"))?;
     Ok(column::<Option<i64>>(row, "due_in_ms")?.map(|ms| ms.max(0)))
+}
+
+/// Those of the given fences that are not this node's any more.
+pub async fn gone(
+    session: &Session,
+    statements: &Statements,
+    node: &NodeKey,
+    fences: &[Fence],
+) -> Result<Vec<Fence>> {
+    gone_with(session, statements, &statements.turn_list_gone, node, fences).await
 }

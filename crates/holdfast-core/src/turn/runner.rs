@@ -152,8 +152,9 @@ impl TurnRunner {
 
     /// A lease is not this node's any more. The turn may still end; its commit will say so.
     pub(crate) fn lost(&self, fence: Fence) {
-        self.provider.counters().leases_lost.add(1);
-        self.keeper.let_go(Kind::Turn, fence);
+        if self.keeper.let_go(Kind::Turn, fence) {
+            self.provider.counters().leases_lost.add(1);
+        }
     }
 
     /// This node was declared dead: no live frame can be trusted.
@@ -167,7 +168,9 @@ impl TurnRunner {
         let mut fresh = Vec::with_capacity(claimed.len());
         for claimed in claimed {
             match table.adopt(&claimed, node) {
-                Some(old) => self.keeper.let_go(Kind::Turn, old),
+                Some(old) => {
+                    self.keeper.let_go(Kind::Turn, old);
+                }
                 None => fresh.push(claimed),
             }
         }
