@@ -87,7 +87,6 @@ test('an error that is not caught ends the execution with its whole story', asyn
 test('anything thrown ends the execution as failed', async () => {
   for (const thrown of ['text', undefined, null, 42, Symbol('s'), { code: 'X' }, () => {}, { get message() { throw new Error('trap') } }]) {
     const { outcome } = await check({
-      // eslint-disable-next-line require-yield
       *generator() {
         throw thrown
       },
@@ -102,7 +101,6 @@ test('anything thrown ends the execution as failed', async () => {
 
 test('an output that JSON cannot hold fails the execution, naming it', async () => {
   const { outcome } = await check({
-    // eslint-disable-next-line require-yield
     *generator() {
       return { n: 1n }
     },

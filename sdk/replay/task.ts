@@ -166,7 +166,6 @@ export abstract class TaskNode<T = unknown> implements Task<T> {
     return this.#promise
   }
 
-  // biome-ignore lint/suspicious/noThenProperty: a task is awaitable by design.
   then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
