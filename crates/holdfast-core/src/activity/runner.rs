@@ -280,28 +280,29 @@ impl ActivityRunner {
 
     fn settled(self: Arc<Self>, h: u32, fence: Fence, outcome: Result<CommitOutcome>) {
         failpoint::hit("activity.settled.before");
-        let refusal = match outcome {
+        let newer = match outcome {
             Ok(CommitOutcome::Done { .. }) => {
                 self.provider.counters().activities_settled.add(1);
-                None
+                // A retry that was claimed before this was told: it has not started.
+                Return::Unstarted
             }
             Ok(_) => {
                 self.provider.counters().leases_lost.add(1);
-                None
+                // Adopted under a new lease while the old one was being settled.
+                Return::Abandoned
             }
-            Err(error) => Some(error),
+            Err(error) if error.kind() != ErrorKind::Closed => {
+                self.refused(h, &error);
+                failpoint::hit("activity.settled.after");
+                return;
+            }
+            Err(_) => Return::Abandoned,
         };
-        match refusal {
-            Some(error) if error.kind() != ErrorKind::Closed => self.refused(h, &error),
-            _ => {
-                self.keeper.let_go(Kind::Activity, fence);
-                if let Some(flight) = self.lock().remove(h)
-                    && flight.claimed.fence != fence
-                {
-                    // Adopted under a new lease while the old one was being settled: that lease goes back.
-                    self.returns.push(Kind::Activity, flight.claimed.fence, Return::Abandoned);
-                }
-            }
+        self.keeper.let_go(Kind::Activity, fence);
+        if let Some(flight) = self.lock().remove(h)
+            && flight.claimed.fence != fence
+        {
+            self.returns.push(Kind::Activity, flight.claimed.fence, newer);
         }
         failpoint::hit("activity.settled.after");
     }

@@ -304,6 +304,10 @@ impl TurnRunner {
         match outcome {
             Ok(CommitOutcome::Done { .. }) => {
                 self.provider.counters().turns_settled.add(1);
+                if flight.claimed.fence != fence {
+                    // Committed, and claimed anew before this was told: that turn has not started.
+                    self.returns.push(Kind::Turn, flight.claimed.fence, Return::Unstarted);
+                }
                 if let Some(execution) = execution {
                     let live = LiveFrame { frame: flight.frame, execution, proof };
                     evict = self.lock().keep(instance.to_owned(), live);

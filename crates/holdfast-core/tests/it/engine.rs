@@ -176,6 +176,21 @@ async fn parallel_commands_and_timers_join() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_claimed_anew_before_its_commit_was_told_still_runs() {
+    // Results arrive all the time, so the row is due again the moment a commit frees it.
+    let commands = (0..100).map(|n| json!({ "activity": { "name": "work", "input": n } })).collect();
+    let world = World::new(steps().program("wide", all(commands)), EngineConfig::default()).await;
+    let ids: Vec<String> = (0..20).map(|n| format!("wide-{n}")).collect();
+    for id in &ids {
+        world.start(id, "wide", Value::Null).await;
+    }
+    for id in &ids {
+        assert_eq!(world.output(id).await, json!((0..100).collect::<Vec<_>>()));
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_reaches_its_wait_also_when_raised_before_the_start() {
     let waits = |seen: &Seen| match seen.events.first() {
         _ if seen.commands == 0 => Move::Ask(vec![json!({ "event": { "name": "go" } })]),
