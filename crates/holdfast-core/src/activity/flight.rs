@@ -6,7 +6,10 @@ use std::{collections::HashMap, time::Instant};
 
 use tokio::task::AbortHandle;
 
-use crate::store::{ActivityKey, Fence, NodeKey, activity::ClaimedActivity};
+use crate::{
+    lease::Adoption,
+    store::{ActivityKey, Fence, NodeKey, activity::ClaimedActivity},
+};
 
 /// One activity in progress.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub(crate) struct Flight {
     pub(crate) settling: bool,
     /// A commit of it was refused before.
     pub(crate) refused: bool,
+    /// A lease that was claimed while this task was being settled; it goes back once that is known.
+    pub(crate) waiting: Option<Fence>,
 }
 
 /// All activities in progress of one runtime.
@@ -45,13 +50,15 @@ impl ActivityTable {
         self.flights.values().any(|flight| flight.isolated)
     }
 
-    /// A task that is still running here goes on under the new fence.
-    pub(crate) fn adopt(&mut self, claimed: &ClaimedActivity, node: &NodeKey) -> Option<Fence> {
+    /// A claim of a task that is still in progress here.
+    pub(crate) fn adopt(&mut self, claimed: &ClaimedActivity, node: &NodeKey) -> Option<Adoption> {
         let flight = self.flights.get_mut(self.handles.get(&claimed.key)?)?;
-        let old = flight.claimed.fence;
-        flight.claimed.fence = claimed.fence;
+        if flight.settling || flight.claimed.attempt != claimed.attempt {
+            return Some(Adoption::Waits { ended: flight.waiting.replace(claimed.fence) });
+        }
+        let ended = std::mem::replace(&mut flight.claimed.fence, claimed.fence);
         flight.node = node.clone();
-        Some(old)
+        Some(Adoption::GoesOn { ended })
     }
 
     pub(crate) fn insert(&mut self, flight: Flight) -> u32 {

@@ -96,8 +96,10 @@ impl ActivityRunner {
         for claimed in batch.tasks {
             self.keeper.hold(Kind::Activity, claimed.fence, batch.asked_at);
             let adopted = self.lock().adopt(&claimed, &batch.node);
-            if let Some(old) = adopted {
-                self.keeper.let_go(Kind::Activity, old);
+            if let Some(adoption) = adopted {
+                if let Some(ended) = adoption.ended() {
+                    self.keeper.let_go(Kind::Activity, ended);
+                }
                 continue;
             }
             let poisoned = claimed.poisoned;
@@ -110,6 +112,7 @@ impl ActivityRunner {
                 limit: None,
                 settling: false,
                 refused: false,
+                waiting: None,
             };
             let h = self.lock().insert(flight);
             match job {
@@ -143,9 +146,8 @@ impl ActivityRunner {
 
     /// Jobs that were never pulled go back unstarted, with their delivery.
     pub(crate) fn give_back(&self, handles: Vec<u32>) {
-        let mut table = self.lock();
         for h in handles {
-            if let Some(flight) = table.remove(h) {
+            if let Some(flight) = self.take_out(h) {
                 self.returns.push(Kind::Activity, flight.claimed.fence, Return::Unstarted);
             }
         }
@@ -160,9 +162,9 @@ impl ActivityRunner {
 
     /// Bodies that are still running when the runtime stops: their count stays.
     pub(crate) fn stop_all(&self) {
-        let mut table = self.lock();
-        for h in table.all() {
-            if let Some(flight) = table.remove(h) {
+        let handles = self.lock().all();
+        for h in handles {
+            if let Some(flight) = self.take_out(h) {
                 self.returns.push(Kind::Activity, flight.claimed.fence, Return::Stopped);
             }
         }
@@ -176,13 +178,13 @@ impl ActivityRunner {
         let Some(h) = self.lock().by_fence(fence) else { return };
         self.provider.counters().leases_lost.add(1);
         if self.outbox.withdraw(h) {
-            self.lock().remove(h);
+            self.take_out(h);
             return;
         }
         self.outbox.abort(h, reason);
         let runner = Arc::clone(self);
         self.spawn_limit(h, self.limits.grace, move || {
-            runner.lock().remove(h);
+            runner.take_out(h);
         });
     }
 
@@ -205,7 +207,7 @@ impl ActivityRunner {
             ActivityResult::Completed(result) => self.submit(h, |flight| ended(flight, Ok(result))),
             ActivityResult::Failed(error) => self.submit(h, |flight| retry_or_end(flight, error)),
             ActivityResult::Abandoned => {
-                if let Some(flight) = self.lock().remove(h) {
+                if let Some(flight) = self.take_out(h) {
                     self.returns.push(Kind::Activity, flight.claimed.fence, Return::Stopped);
                 }
             }
@@ -280,31 +282,30 @@ impl ActivityRunner {
 
     fn settled(self: Arc<Self>, h: u32, fence: Fence, outcome: Result<CommitOutcome>) {
         failpoint::hit("activity.settled.before");
-        let newer = match outcome {
+        let refusal = match outcome {
             Ok(CommitOutcome::Done { .. }) => {
                 self.provider.counters().activities_settled.add(1);
-                // A retry that was claimed before this was told: it has not started.
-                Return::Unstarted
+                None
             }
             Ok(_) => {
                 self.provider.counters().leases_lost.add(1);
-                // Adopted under a new lease while the old one was being settled.
-                Return::Abandoned
+                None
             }
-            Err(error) if error.kind() != ErrorKind::Closed => {
-                self.refused(h, &error);
-                failpoint::hit("activity.settled.after");
-                return;
-            }
-            Err(_) => Return::Abandoned,
+            Err(error) => Some(error),
         };
-        self.keeper.let_go(Kind::Activity, fence);
-        if let Some(flight) = self.lock().remove(h)
-            && flight.claimed.fence != fence
-        {
-            self.returns.push(Kind::Activity, flight.claimed.fence, newer);
+        match refusal {
+            Some(error) if error.kind() != ErrorKind::Closed && !self.waits(h) => self.refused(h, &error),
+            _ => {
+                self.keeper.let_go(Kind::Activity, fence);
+                self.take_out(h);
+            }
         }
         failpoint::hit("activity.settled.after");
+    }
+
+    /// Whether a newer lease of this task waits: its outcome is not this one's business any more.
+    fn waits(&self, h: u32) -> bool {
+        self.lock().get_mut(h).is_some_and(|flight| flight.waiting.is_some())
     }
 
     /// The server refused the result: the activity fails with the reason, once; if that is refused as well the lease goes
@@ -319,9 +320,18 @@ impl ActivityRunner {
         if again {
             let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
             self.submit(h, |flight| ended(flight, Err(payload)));
-        } else if let Some(flight) = self.lock().remove(h) {
+        } else if let Some(flight) = self.take_out(h) {
             self.returns.push(Kind::Activity, flight.claimed.fence, Return::Abandoned);
         }
+    }
+
+    /// Takes a flight out of the table; a lease that waited for its end goes back unstarted.
+    fn take_out(&self, h: u32) -> Option<Flight> {
+        let flight = self.lock().remove(h)?;
+        if let Some(waiting) = flight.waiting {
+            self.returns.push(Kind::Activity, waiting, Return::Unstarted);
+        }
+        Some(flight)
     }
 
     fn lock(&self) -> MutexGuard<'_, ActivityTable> {

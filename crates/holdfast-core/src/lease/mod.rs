@@ -1,9 +1,11 @@
 //! Leases held by this node: which fences, until when, when each is to be renewed, and which go back.
 
+mod adoption;
 mod keeper;
 mod returns;
 mod schedule;
 
+pub use adoption::Adoption;
 pub use keeper::{Keeper, Kind};
 pub use returns::{Return, Returned, Returns};
 pub use schedule::{BUFFER_APPLIES_FROM, LeaseTimes};

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use holdfast_replay::{Execution, FrameId};
 
 use crate::{
+    lease::Adoption,
     store::{Fence, NodeKey, turn::ClaimedTurn},
     turn::{FrameCache, LiveFrame, Proof},
 };
@@ -30,6 +31,8 @@ pub(crate) struct Flight {
     pub(crate) consumed: Vec<i64>,
     /// A commit of it was refused before.
     pub(crate) refused: bool,
+    /// A lease that was claimed while this turn was being settled; it goes back once that is known.
+    pub(crate) waiting: Option<Fence>,
 }
 
 /// All turns in progress and the live frames of one runtime.
@@ -56,23 +59,20 @@ impl TurnTable {
         self.flights.values().any(|flight| flight.isolated)
     }
 
-    /// A turn of this instance that is still running here goes on under the new fence.
-    pub(crate) fn adopt(&mut self, claimed: &ClaimedTurn, node: &NodeKey) -> Option<Fence> {
+    /// A claim of an instance whose turn is still in progress here.
+    pub(crate) fn adopt(&mut self, claimed: &ClaimedTurn, node: &NodeKey) -> Option<Adoption> {
         let flight = self.flights.get_mut(&claimed.instance)?;
-        let old = flight.claimed.fence;
-        flight.claimed.fence = claimed.fence;
+        if flight.execution.is_none() || proof(&flight.claimed) != proof(claimed) {
+            return Some(Adoption::Waits { ended: flight.waiting.replace(claimed.fence) });
+        }
+        let ended = std::mem::replace(&mut flight.claimed.fence, claimed.fence);
         flight.node = node.clone();
-        Some(old)
+        Some(Adoption::GoesOn { ended })
     }
 
     /// The live frame that fits a claim. A frame that does not fit is returned as evicted.
     pub(crate) fn take_live(&mut self, claimed: &ClaimedTurn) -> Result<Option<LiveFrame>, FrameId> {
-        let proof = Proof {
-            execution: claimed.execution,
-            history_len: claimed.history_len,
-            last_fence: claimed.last_fence,
-        };
-        self.cache.take(&claimed.instance, proof)
+        self.cache.take(&claimed.instance, proof(claimed))
     }
 
     /// A frame id that was not used before in this runtime.
@@ -119,5 +119,93 @@ impl TurnTable {
     /// Drops every live frame.
     pub(crate) fn drop_live(&mut self) -> Vec<FrameId> {
         self.cache.clear()
+    }
+}
+
+/// What must be equal for two claims to be about the same state of an instance.
+fn proof(claimed: &ClaimedTurn) -> Proof {
+    Proof { execution: claimed.execution, history_len: claimed.history_len, last_fence: claimed.last_fence }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_replay::{Payload, StartInfo};
+
+    use super::*;
+
+    fn claimed(fence: i64, history_len: i32) -> ClaimedTurn {
+        ClaimedTurn {
+            instance: "i".to_owned(),
+            fence: Fence(fence),
+            deliveries: 1,
+            poisoned: false,
+            name: "n".to_owned(),
+            version: None,
+            execution: 1,
+            history_len,
+            last_fence: Fence(0),
+            start: None,
+            parent: None,
+            now_ms: 0,
+        }
+    }
+
+    fn node() -> NodeKey {
+        NodeKey { id: "node".to_owned(), epoch: 1 }
+    }
+
+    fn table(running: bool) -> TurnTable {
+        let start = StartInfo {
+            name: "n".to_owned(),
+            version: "1.0.0".to_owned(),
+            input: Payload::null(),
+            parent: None,
+            seed: 0,
+            carried: Vec::new(),
+            custom_status: None,
+        };
+        let mut table = TurnTable::new(FrameCache::new(1, 1));
+        let frame = table.new_frame();
+        table.insert(Flight {
+            claimed: claimed(1, 0),
+            node: node(),
+            version: "1.0.0".to_owned(),
+            isolated: false,
+            frame,
+            execution: running.then(|| Execution::begin("i".to_owned(), 1, start, 0)),
+            consumed: Vec::new(),
+            refused: false,
+            waiting: None,
+        });
+        table
+    }
+
+    #[test]
+    fn a_running_turn_goes_on_under_the_new_lease() {
+        let mut table = table(true);
+        assert_eq!(table.adopt(&claimed(2, 0), &node()), Some(Adoption::GoesOn { ended: Fence(1) }));
+        assert_eq!(table.remove("i").map(|flight| flight.claimed.fence), Some(Fence(2)));
+    }
+
+    #[test]
+    fn a_lease_claimed_while_the_turn_is_being_settled_waits_and_is_not_forgotten() {
+        let mut table = table(false);
+        assert_eq!(table.adopt(&claimed(2, 3), &node()), Some(Adoption::Waits { ended: None }));
+        assert_eq!(table.adopt(&claimed(3, 3), &node()), Some(Adoption::Waits { ended: Some(Fence(2)) }));
+        let flight = table.remove("i").expect("in progress");
+        assert_eq!((flight.claimed.fence, flight.waiting), (Fence(1), Some(Fence(3))));
+    }
+
+    #[test]
+    fn a_running_turn_is_not_adopted_when_another_node_committed_meanwhile() {
+        let mut table = table(true);
+        assert_eq!(table.adopt(&claimed(2, 5), &node()), Some(Adoption::Waits { ended: None }));
+    }
+
+    #[test]
+    fn an_instance_that_is_not_in_progress_is_fresh() {
+        let mut table = table(true);
+        table.remove("i");
+        assert_eq!(table.adopt(&claimed(2, 0), &node()), None);
     }
 }

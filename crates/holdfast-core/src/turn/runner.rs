@@ -131,20 +131,19 @@ impl TurnRunner {
 
     /// Frames whose activation was never pulled go back unstarted, with their delivery.
     pub(crate) fn give_back(&self, frames: Vec<FrameId>) {
-        let mut table = self.lock();
         for frame in frames {
-            let Some(flight) = table.by_frame(frame) else { continue };
-            let (instance, fence) = (flight.claimed.instance.clone(), flight.claimed.fence);
-            table.remove(&instance);
-            self.returns.push(Kind::Turn, fence, Return::Unstarted);
+            let instance = self.lock().by_frame(frame).map(|flight| flight.claimed.instance.clone());
+            if let Some(flight) = instance.and_then(|instance| self.take_out(&instance)) {
+                self.returns.push(Kind::Turn, flight.claimed.fence, Return::Unstarted);
+            }
         }
     }
 
     /// Turns that are still running when the runtime stops: their count stays.
     pub(crate) fn stop_all(&self) {
-        let mut table = self.lock();
-        for instance in table.instances() {
-            if let Some(flight) = table.remove(&instance) {
+        let instances = self.lock().instances();
+        for instance in instances {
+            if let Some(flight) = self.take_out(&instance) {
                 self.returns.push(Kind::Turn, flight.claimed.fence, Return::Stopped);
             }
         }
@@ -168,8 +167,10 @@ impl TurnRunner {
         let mut fresh = Vec::with_capacity(claimed.len());
         for claimed in claimed {
             match table.adopt(&claimed, node) {
-                Some(old) => {
-                    self.keeper.let_go(Kind::Turn, old);
+                Some(adoption) => {
+                    if let Some(ended) = adoption.ended() {
+                        self.keeper.let_go(Kind::Turn, ended);
+                    }
                 }
                 None => fresh.push(claimed),
             }
@@ -244,6 +245,7 @@ impl TurnRunner {
                 execution: None,
                 consumed,
                 refused: false,
+                waiting: None,
             };
             let instance = flight.claimed.instance.clone();
             self.lock().insert(flight);
@@ -299,27 +301,18 @@ impl TurnRunner {
     ) {
         failpoint::hit("turn.settled.before");
         self.keeper.let_go(Kind::Turn, fence);
-        let Some(flight) = self.lock().remove(instance) else { return };
+        let Some(flight) = self.take_out(instance) else { return };
         let mut evict = vec![flight.frame];
         match outcome {
             Ok(CommitOutcome::Done { .. }) => {
                 self.provider.counters().turns_settled.add(1);
-                if flight.claimed.fence != fence {
-                    // Committed, and claimed anew before this was told: that turn has not started.
-                    self.returns.push(Kind::Turn, flight.claimed.fence, Return::Unstarted);
-                }
                 if let Some(execution) = execution {
                     let live = LiveFrame { frame: flight.frame, execution, proof };
                     evict = self.lock().keep(instance.to_owned(), live);
                 }
             }
-            Ok(_) => {
-                self.provider.counters().leases_lost.add(1);
-                if flight.claimed.fence != fence {
-                    // Adopted under a new lease while the old one was being settled: that lease goes back.
-                    self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
-                }
-            }
+            Ok(_) => self.provider.counters().leases_lost.add(1),
+            Err(_) if flight.waiting.is_some() => self.provider.counters().leases_lost.add(1),
             Err(error) => self.refused(flight, &error),
         }
         self.outbox.evict(evict);
@@ -355,9 +348,19 @@ impl TurnRunner {
             execution: None,
             consumed: Vec::new(),
             refused: true,
+            waiting: None,
         });
         drop(table);
         self.submit(commit, None);
+    }
+
+    /// Takes a flight out of the table; a lease that waited for its end goes back unstarted.
+    fn take_out(&self, instance: &str) -> Option<Flight> {
+        let flight = self.lock().remove(instance)?;
+        if let Some(waiting) = flight.waiting {
+            self.returns.push(Kind::Turn, waiting, Return::Unstarted);
+        }
+        Some(flight)
     }
 
     fn lock(&self) -> MutexGuard<'_, TurnTable> {
