@@ -121,9 +121,45 @@ pub(super) fn fill(template: &str, schema: &str) -> String {
         text.push_str(line);
         text.push('\n');
     }
-    text.replace("'/*schema*/", &format!("'{}", quoted.replace('\'', "''")))
-        .replace("/*schema*/", &quoted)
-        .replace("/*schema name*/", &schema.replace('\'', "''"))
+    let holes = [
+        ("'/*schema*/", format!("'{}", quoted.replace('\'', "''"))),
+        ("/*schema*/", quoted),
+        ("/*schema name*/", schema.replace('\'', "''")),
+        (DOLLAR_QUOTE, unused_dollar_quote(schema)),
+    ];
+    fill_holes(&text, &holes)
+}
+
+/// Quotes the bodies of `do` statements in the templates.
+const DOLLAR_QUOTE: &str = "$holdfast$";
+
+/// A dollar quote that the schema's name does not end.
+fn unused_dollar_quote(schema: &str) -> String {
+    let mut quote = DOLLAR_QUOTE.to_owned();
+    let mut number = 0;
+    while schema.contains(&quote) {
+        number += 1;
+        quote = format!("$holdfast{number}$");
+    }
+    quote
+}
+
+/// Fills all holes in one pass, so that what is filled in is never taken for a hole.
+fn fill_holes(template: &str, holes: &[(&str, String)]) -> String {
+    let mut filled = String::with_capacity(template.len());
+    let mut rest = template;
+    let next = |rest: &str| {
+        let found =
+            holes.iter().filter_map(|(hole, with)| Some((rest.find(hole)?, hole.len(), with.clone())));
+        found.min_by_key(|(at, ..)| *at)
+    };
+    while let Some((at, length, with)) = next(rest) {
+        filled.push_str(&rest[..at]);
+        filled.push_str(&with);
+        rest = &rest[at + length..];
+    }
+    filled.push_str(rest);
+    filled
 }
 
 #[cfg(test)]
@@ -135,6 +171,14 @@ mod tests {
         let text =
             fill("-- head\nselect nextval('/*schema*/s') from /*schema*/t, '/*schema name*/'", "a\"b'c");
         assert_eq!(text, "select nextval('\"a\"\"b''c\".s') from \"a\"\"b'c\".t, 'a\"b''c'\n");
+    }
+
+    #[test]
+    fn a_schema_name_that_looks_like_the_template_is_a_name_only() {
+        assert_eq!(fill("/*schema*/t", "/*schema name*/"), "\"/*schema name*/\".t\n");
+        assert_eq!(fill("'/*schema name*/'", "/*schema*/"), "'/*schema*/'\n");
+        let text = fill("do $holdfast$ '/*schema name*/' $holdfast$", "a$holdfast$b$holdfast1$");
+        assert_eq!(text, "do $holdfast2$ 'a$holdfast$b$holdfast1$' $holdfast2$\n");
     }
 
     #[test]
