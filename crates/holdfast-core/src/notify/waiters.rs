@@ -11,7 +11,7 @@ use std::{
 use tokio::{sync::oneshot, task::JoinSet};
 
 use crate::{
-    error::Result,
+    error::{Error, ErrorKind, Result},
     limits,
     notify::Wakes,
     pool::{CallerClass, Pool},
@@ -21,7 +21,11 @@ use crate::{
     },
 };
 
-type Waiting = HashMap<String, Vec<oneshot::Sender<InstanceRow>>>;
+#[derive(Default)]
+struct Waiting {
+    by_instance: HashMap<String, Vec<oneshot::Sender<InstanceRow>>>,
+    closed: bool,
+}
 
 /// The waiters of one provider.
 pub struct Waiters {
@@ -33,7 +37,7 @@ pub struct Waiters {
 impl Waiters {
     /// Starts the worker on the current tokio runtime.
     pub fn start(pool: &Arc<Pool>, statements: &Arc<Statements>, wakes: &Arc<Wakes>) -> Self {
-        let waiting = Arc::new(Mutex::new(Waiting::new()));
+        let waiting = Arc::new(Mutex::new(Waiting::default()));
         let worker = Worker {
             waiting: Arc::clone(&waiting),
             wakes: Arc::clone(wakes),
@@ -45,21 +49,35 @@ impl Waiters {
         Self { waiting, wakes: Arc::clone(wakes), worker: tokio::sync::Mutex::new(workers) }
     }
 
-    /// Waits for the end of an instance, which need not exist yet; `None` when `limit` runs out first. Dropping the future
-    /// gives up the wait.
+    /// Waits for the end of an instance, which need not exist yet; `None` when `limit` runs out first, an error when the
+    /// provider closes. Dropping the future gives up the wait.
     pub async fn wait(&self, instance: &str, limit: Duration) -> Result<Option<InstanceRow>> {
         let (sender, receiver) = oneshot::channel();
-        lock(&self.waiting).entry(instance.to_owned()).or_default().push(sender);
+        {
+            let mut waiting = lock(&self.waiting);
+            if waiting.closed {
+                return Err(closed());
+            }
+            waiting.by_instance.entry(instance.to_owned()).or_default().push(sender);
+        }
         self.wakes.watch(instance);
         let _watch = Watch { waiters: self, instance };
-        Ok(tokio::time::timeout(limit, receiver).await.ok().and_then(|row| row.ok()))
+        match tokio::time::timeout(limit, receiver).await {
+            Ok(Ok(row)) => Ok(Some(row)),
+            Ok(Err(_)) => Err(closed()),
+            Err(_) => Ok(None),
+        }
     }
 
-    /// Ends the worker; waiters run into their limit.
+    /// Ends the worker and every wait.
     pub async fn close(&self) {
         self.worker.lock().await.shutdown().await;
-        lock(&self.waiting).clear();
+        *lock(&self.waiting) = Waiting { closed: true, ..Waiting::default() };
     }
+}
+
+fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "wait: the provider is closed")
 }
 
 /// Leaves the table however the wait ends.
@@ -72,10 +90,10 @@ impl Drop for Watch<'_> {
     fn drop(&mut self) {
         self.waiters.wakes.unwatch(self.instance);
         let mut waiting = lock(&self.waiters.waiting);
-        if let Some(senders) = waiting.get_mut(self.instance) {
+        if let Some(senders) = waiting.by_instance.get_mut(self.instance) {
             senders.retain(|sender| !sender.is_closed());
             if senders.is_empty() {
-                waiting.remove(self.instance);
+                waiting.by_instance.remove(self.instance);
             }
         }
     }
@@ -119,7 +137,7 @@ impl Worker {
             return Ok(());
         }
         for row in instance::get(&session, &self.statements, &ended).await? {
-            for sender in lock(&self.waiting).remove(&row.instance).unwrap_or_default() {
+            for sender in lock(&self.waiting).by_instance.remove(&row.instance).unwrap_or_default() {
                 // A waiter that ran out meanwhile is not interested any more.
                 let _ = sender.send(row.clone());
             }

@@ -176,6 +176,22 @@ async fn parallel_commands_and_timers_join() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_that_closes_ends_the_waits_of_its_clients() {
+    let world = World::new(steps(), EngineConfig::default()).await;
+    let client = world.client.clone();
+    let waiting = tokio::spawn(async move { client.wait("nobody", Duration::MAX).await });
+    while world.provider.wakes().watched().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let client = world.client.clone();
+    world.stop().await;
+    let error = waiting.await.expect("no panic").expect_err("the wait ends");
+    assert_eq!(error.kind(), ErrorKind::Closed);
+    let error = client.wait("nobody", Duration::MAX).await.expect_err("a later wait does not begin");
+    assert_eq!(error.kind(), ErrorKind::Closed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_claimed_anew_before_its_commit_was_told_still_runs() {
     // Results arrive all the time, so the row is due again the moment a commit frees it.
     let commands = (0..100).map(|n| json!({ "activity": { "name": "work", "input": n } })).collect();
