@@ -10,7 +10,7 @@ use crate::{
     store::{
         ActivityKey, Fence, NodeKey, Statements,
         low_water::Queue,
-        queue::{ClaimTerms, abandon_with, gone_with, patient, release_with, renew_with},
+        queue::{ClaimTerms, abandon_with, gone_with, patient, readable, release_with, renew_with},
         row::column,
         turn::{ClaimRequest, RenewRequest},
     },
@@ -79,7 +79,7 @@ pub async fn claim(
     };
     let rows = patient(session, statements, statement, &params).await?;
     terms.looked(statements, request, &rows)?;
-    rows.iter().map(claimed_activity).collect()
+    Ok(readable(&rows, claimed_activity))
 }
 
 fn claimed_activity(row: &Row) -> Result<ClaimedActivity> {

@@ -97,6 +97,19 @@ impl ClaimTerms {
     }
 }
 
+/// The claimed rows that can be understood. One that cannot must not stop the others: its lease is known to nobody, so the
+/// heartbeat releases it, and it is looked at again.
+pub(super) fn readable<T>(rows: &[Row], read: impl Fn(&Row) -> Result<T>) -> Vec<T> {
+    let mut claimed = Vec::with_capacity(rows.len());
+    for row in rows {
+        match read(row) {
+            Ok(item) => claimed.push(item),
+            Err(error) => tracing::error!(error = %error.full_text(), "a claimed row cannot be read"),
+        }
+    }
+    claimed
+}
+
 /// Lease lengths within the bounds that the database's times have.
 pub(super) struct LeaseTimes {
     pub(super) lock_timeout_ms: i64,

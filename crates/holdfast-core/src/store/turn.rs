@@ -13,7 +13,7 @@ use crate::{
         Fence, NodeKey, Statements,
         low_water::Queue,
         message::{self, MessageColumns},
-        queue::{ClaimTerms, abandon_with, gone_with, patient, release_with, renew_with, single},
+        queue::{ClaimTerms, abandon_with, gone_with, patient, readable, release_with, renew_with, single},
         row::column,
     },
 };
@@ -121,7 +121,7 @@ pub async fn claim(
     };
     let rows = patient(session, statements, statement, &params).await?;
     terms.looked(statements, request, &rows)?;
-    rows.iter().map(claimed_turn).collect()
+    Ok(readable(&rows, claimed_turn))
 }
 
 fn claimed_turn(row: &Row) -> Result<ClaimedTurn> {
@@ -196,17 +196,17 @@ pub async fn inbox(
     Ok(messages)
 }
 
-/// History of the given (instance, execution) pairs, in order.
+/// History of the given (instance, execution) pairs, in order. A row that makes no event is its instance's own trouble.
 pub async fn history(
     session: &Session,
     statements: &Statements,
     keys: &[(String, i64)],
-) -> Result<Vec<(String, StoredEvent)>> {
+) -> Result<Vec<(String, Result<StoredEvent>)>> {
     let instances: Vec<&str> = keys.iter().map(|(instance, _)| instance.as_str()).collect();
     let executions: Vec<i64> = keys.iter().map(|(_, execution)| *execution).collect();
     let rows =
         patient(session, statements, &statements.turn_read_history, &[&instances, &executions]).await?;
-    rows.iter().map(|row| Ok((column(row, "instance")?, stored_event(row)?))).collect()
+    rows.iter().map(|row| Ok((column(row, "instance")?, stored_event(row)))).collect()
 }
 
 /// A history row.

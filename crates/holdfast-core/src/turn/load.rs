@@ -21,7 +21,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     messages: HashMap<String, Vec<Message>>,
-    history: HashMap<String, Vec<StoredEvent>>,
+    /// A history with a row that makes no event is an error of its own instance.
+    history: HashMap<String, Result<Vec<StoredEvent>>>,
 }
 
 impl Loaded {
@@ -42,7 +43,15 @@ impl Loaded {
             loaded.messages.entry(instance).or_default().push(message);
         }
         for (instance, event) in history {
-            loaded.history.entry(instance).or_default().push(event);
+            let events = loaded.history.entry(instance).or_insert_with(|| Ok(Vec::new()));
+            match event {
+                Ok(event) => {
+                    if let Ok(events) = events {
+                        events.push(event);
+                    }
+                }
+                Err(error) => *events = Err(error),
+            }
         }
         Ok(loaded)
     }
@@ -53,19 +62,23 @@ impl Loaded {
     }
 
     /// Events of one instance, once.
-    pub(super) fn take_history(&mut self, instance: &str) -> Vec<StoredEvent> {
-        self.history.remove(instance).unwrap_or_default()
+    pub(super) fn take_history(&mut self, instance: &str) -> Result<Vec<StoredEvent>> {
+        self.history.remove(instance).unwrap_or_else(|| Ok(Vec::new()))
     }
 
     /// History rows read.
     pub(super) fn history_rows(&self) -> usize {
-        self.history.values().map(Vec::len).sum()
+        self.history.values().flatten().map(Vec::len).sum()
     }
 }
 
 /// The execution of a claimed turn without a live frame.
-pub(super) fn execution(claimed: &ClaimedTurn, version: &str, stored: Vec<StoredEvent>) -> Result<Execution> {
-    let instance = claimed.instance.clone();
+pub(super) fn execution(
+    claimed: &ClaimedTurn,
+    version: &str,
+    stored: Result<Vec<StoredEvent>>,
+) -> Result<Execution> {
+    let (instance, stored) = (claimed.instance.clone(), stored?);
     if claimed.history_len == 0 {
         let start = start_info(claimed, version)?;
         return Ok(Execution::begin(instance, claimed.execution, start, claimed.now_ms));

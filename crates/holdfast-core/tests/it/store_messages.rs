@@ -328,6 +328,9 @@ async fn history_of_several_executions_comes_in_order() {
     store.commit(&batch).await;
     let keys = [("b".to_owned(), 1), ("a".to_owned(), 1), ("a".to_owned(), 2)];
     let events = turn::history(&store.session, &store.statements, &keys).await.expect("histories");
-    let order: Vec<_> = events.iter().map(|(instance, event)| (instance.as_str(), event.id.0)).collect();
+    let order: Vec<_> = events
+        .iter()
+        .map(|(instance, event)| (instance.as_str(), event.as_ref().expect("an event").id.0))
+        .collect();
     assert_eq!(order, [("b", 1), ("b", 2), ("b", 3), ("a", 1), ("a", 2), ("a", 3)]);
 }
