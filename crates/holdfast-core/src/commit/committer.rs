@@ -97,6 +97,11 @@ impl Committer {
         if drained.is_err() {
             workers.shutdown().await;
         }
+        self.places.close();
+        // Nobody runs these any more.
+        for pending in self.engine.drain().into_iter().chain(self.clients.drain()) {
+            (pending.settled)(Err(closed()));
+        }
     }
 }
 

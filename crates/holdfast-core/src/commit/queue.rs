@@ -91,6 +91,11 @@ impl Queue {
         batch
     }
 
+    /// Takes everything that is left.
+    pub(super) fn drain(&self) -> Vec<Pending> {
+        self.lock().items.drain(..).collect()
+    }
+
     /// Refuses new items; the worker ends once the queue is empty.
     pub(super) fn close(&self) {
         self.lock().closed = true;
