@@ -28,6 +28,9 @@ pub const INBOX_PER_TURN: i64 = 1000;
 /// Rows claimed by one statement: keeps a claim short and leaves work for other nodes.
 pub const CLAIM_BATCH: usize = 128;
 
+/// Suspects are looked for at least this often while the claims of the others come back full.
+pub const SUSPECTS_EVERY: Duration = Duration::from_secs(1);
+
 /// Time limit of one claim, its own and not the query time limit: a slow claim costs nothing but time.
 pub const CLAIM_LIMIT: Duration = Duration::from_secs(60);
 

@@ -21,7 +21,7 @@ use crate::{
     pool::{CallerClass, Session},
     provider::Provider,
     store::{
-        Fence, NodeKey, activity,
+        Fence, NodeKey, activity, node,
         turn::{self, ClaimRequest, RenewRequest},
     },
     telemetry::Backoff,
@@ -51,34 +51,47 @@ struct Round {
     next_due: Option<Duration>,
 }
 
+/// What the claimer remembers from round to round.
+#[derive(Debug, Default)]
+struct Memory {
+    /// The last look for suspects.
+    suspects: Option<Instant>,
+    /// A round failed: a claim of it may have been carried out.
+    unanswered: bool,
+}
+
 impl Claimer {
-    /// Claims until `stop` says so; then gives back what is to be given back and ends.
+    /// Claims until `stop` says so.
     pub(crate) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut backoff = Backoff::new(limits::COMMIT_RETRY_BASE, limits::COMMIT_RETRY_MAX);
-        let mut idle = self.config.dispatch.poll_interval;
+        let mut memory = Memory::default();
+        let mut idle = self.shortest_sleep();
         while !*stop.borrow() {
-            let sleep = match self.round().await {
-                Ok(round) if round.full => Duration::ZERO,
+            match self.round(&mut memory).await {
                 Ok(round) => {
                     backoff.reset();
-                    idle = if round.claimed > 0 { self.config.dispatch.poll_interval } else { idle * 2 };
+                    if round.full && self.has_free_slot() {
+                        continue;
+                    }
+                    idle = if round.claimed > 0 { self.shortest_sleep() } else { idle * 2 };
                     idle = idle.min(self.longest_sleep());
-                    round.next_due.map_or(idle, |due| due.clamp(self.config.dispatch.poll_interval, idle))
+                    let sleep = round.next_due.map_or(idle, |due| due.clamp(self.shortest_sleep(), idle));
+                    tokio::select! {
+                        () = self.wake.notified() => {}
+                        () = tokio::time::sleep(sleep) => {}
+                        _ = stop.changed() => {}
+                    }
                 }
                 Err(error) => {
                     self.provider.counters().claims_failed.add(1);
                     tracing::debug!(error = %error.full_text(), "claim failed");
-                    backoff.next_delay()
+                    memory.unanswered = true;
+                    // No hint cuts this short: giving back what the failed round claimed rings the bell.
+                    tokio::select! {
+                        () = tokio::time::sleep(backoff.next_delay()) => {}
+                        _ = stop.changed() => {}
+                    }
                 }
-            };
-            if sleep.is_zero() && self.has_free_slot() {
-                continue;
-            }
-            let sleep = sleep.max(Duration::from_millis(1));
-            tokio::select! {
-                () = self.wake.notified() => {}
-                () = tokio::time::sleep(sleep) => {}
-                _ = stop.changed() => {}
             }
         }
     }
@@ -127,27 +140,56 @@ impl Claimer {
         Ok(())
     }
 
-    async fn round(&self) -> Result<Round> {
-        self.give_back().await?;
-        let free =
-            (self.turns.free().min(limits::CLAIM_BATCH), self.activities.free().min(limits::CLAIM_BATCH));
-        if free == (0, 0) {
+    async fn round(&self, memory: &mut Memory) -> Result<Round> {
+        if let Err(error) = self.give_back().await {
+            // A row that somebody else has locked must not keep the others from being claimed.
+            tracing::debug!(error = %error.full_text(), "leases were not given back; tried again");
+        }
+        if self.free() == (0, 0) {
             return Ok(Round::default());
         }
         let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
-        let mut round = self.claim(&session, free, false).await?;
-        if round.full {
-            return Ok(round);
+        if memory.unanswered {
+            self.release_unanswered(&session).await?;
+            memory.unanswered = false;
         }
-        // Suspects are few and are looked for only when the others are served, one of each kind at a time.
-        let alone = (usize::from(!self.turns.isolated()), usize::from(!self.activities.isolated()));
-        let free = (alone.0.min(self.turns.free()), alone.1.min(self.activities.free()));
-        round.claimed += self.claim(&session, free, true).await?.claimed;
+        // Suspects are few and come after the others, but not behind a backlog without end.
+        let overdue = memory.suspects.is_none_or(|last| last.elapsed() >= limits::SUSPECTS_EVERY);
+        let mut claimed = 0;
+        if overdue {
+            claimed += self.claim_suspects(&session, memory).await?;
+        }
+        let mut round = self.claim(&session, self.free(), false).await?;
+        if !round.full && !overdue {
+            claimed += self.claim_suspects(&session, memory).await?;
+        }
+        round.claimed += claimed;
         if round.claimed == 0 {
             let due = turn::next_due(&session, self.provider.statements()).await?;
             round.next_due = due.map(|ms| Duration::from_millis(ms.max(0).unsigned_abs()));
         }
         Ok(round)
+    }
+
+    /// Suspects run one of each kind at a time.
+    async fn claim_suspects(&self, session: &Session, memory: &mut Memory) -> Result<usize> {
+        memory.suspects = Some(Instant::now());
+        let alone = (usize::from(!self.turns.isolated()), usize::from(!self.activities.isolated()));
+        let free = self.free();
+        Ok(self.claim(session, (alone.0.min(free.0), alone.1.min(free.1)), true).await?.claimed)
+    }
+
+    /// After a claim without an answer: this node's rows that it does not know of were claimed and never started. What a
+    /// server that is slow to notice claims later is left to the heartbeat.
+    async fn release_unanswered(&self, session: &Session) -> Result<()> {
+        let held = (self.keeper.held(Kind::Turn), self.keeper.held(Kind::Activity));
+        let statements = self.provider.statements();
+        node::release_unknown(session, statements, &self.node(), &held.0, &held.1, Duration::ZERO).await?;
+        Ok(())
+    }
+
+    fn free(&self) -> (usize, usize) {
+        (self.turns.free().min(limits::CLAIM_BATCH), self.activities.free().min(limits::CLAIM_BATCH))
     }
 
     async fn claim(&self, session: &Session, free: (usize, usize), isolated: bool) -> Result<Round> {
@@ -276,7 +318,11 @@ impl Claimer {
     }
 
     fn longest_sleep(&self) -> Duration {
-        self.config.dispatch.long_poll_timeout.min(limits::POLL_WITHOUT_LISTENER)
+        self.config.dispatch.long_poll_timeout.min(limits::POLL_WITHOUT_LISTENER).max(SHORTEST_SLEEP)
+    }
+
+    fn shortest_sleep(&self) -> Duration {
+        self.config.dispatch.poll_interval.clamp(SHORTEST_SLEEP, self.longest_sleep())
     }
 
     fn has_free_slot(&self) -> bool {
@@ -287,6 +333,9 @@ impl Claimer {
         self.node.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
+
+/// Below this a sleep is a spin.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 
 fn split<T>(claimed: Result<Vec<T>>) -> (Vec<T>, Option<crate::error::Error>) {
     match claimed {

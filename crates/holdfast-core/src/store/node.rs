@@ -3,6 +3,8 @@
 //! Invariants: an ordinary heartbeat is one round trip; recovery runs before the own beat, so that a node which was
 //! itself late declares nobody dead; batches are bounded and skip locked rows. It never decides whether to recover.
 
+use std::time::Duration;
+
 use tokio_postgres::types::ToSql;
 
 use crate::{
@@ -99,6 +101,28 @@ pub async fn heartbeat(
         beat.recovered_leases = sweep(session, statements).await?;
     }
     Ok(beat)
+}
+
+/// Releases, unstarted, what this node owns and does not hold, if it was claimed longer ago than `older_than`; returns how
+/// much that was. Dropped half way it may have been done; the next one repeats it.
+pub async fn release_unknown(
+    session: &Session,
+    statements: &Statements,
+    node: &NodeKey,
+    held_turns: &[Fence],
+    held_activities: &[Fence],
+    older_than: Duration,
+) -> Result<u64> {
+    let (turns, activities) = (numbers(held_turns), numbers(held_activities));
+    let older_than_ms = i64::try_from(older_than.as_millis()).unwrap_or(i64::MAX);
+    let unknown_turns: [&(dyn ToSql + Sync); 4] = [&node.id, &node.epoch, &turns, &older_than_ms];
+    let unknown_activities: [&(dyn ToSql + Sync); 4] = [&node.id, &node.epoch, &activities, &older_than_ms];
+    let steps: [(&Statement, &[&(dyn ToSql + Sync)]); 2] = [
+        (&statements.turn_release_unknown, &unknown_turns),
+        (&statements.activity_release_unknown, &unknown_activities),
+    ];
+    let results = session.transaction(&statements.settings, &steps).await?;
+    Ok(results.iter().map(|rows| rows.len() as u64).sum())
 }
 
 /// Frees every lease whose owner has no node row.
