@@ -17,7 +17,7 @@ use tokio::{
 use crate::{
     activity::{ActivityLimits, ActivityRunner},
     config::EngineConfig,
-    crossing::{AbortReason, ActivityAnswer, Answers, Outbox},
+    crossing::{AbortReason, ActivityAnswer, Answers, Broken, Outbox, Whose},
     dispatch::{Claimer, Handlers},
     error::Result,
     failpoint,
@@ -88,7 +88,12 @@ impl Engine {
         let mut claiming = JoinSet::new();
         claiming.spawn(Arc::clone(&claimer).run(stopping));
         let mut answering = JoinSet::new();
-        answering.spawn(answer_loop(received, Arc::clone(&turns), Arc::clone(&activities)));
+        answering.spawn(answer_loop(
+            received,
+            Arc::clone(&outbox),
+            Arc::clone(&turns),
+            Arc::clone(&activities),
+        ));
         let parts = tokio::sync::Mutex::new(Some(Parts { claiming, answering, liveness }));
         Ok(Arc::new(Self { outbox, answers, turns, activities, claimer, provider, stop, parts }))
     }
@@ -248,22 +253,29 @@ impl LivenessEvents for Events {
 
 async fn answer_loop(
     mut received: mpsc::UnboundedReceiver<String>,
+    outbox: Arc<Outbox>,
     turns: Arc<TurnRunner>,
     activities: Arc<ActivityRunner>,
 ) {
     while let Some(text) = received.recv().await {
-        match Answers::parse(&text) {
-            Ok(answers) => {
-                for reply in answers.turns {
-                    turns.answer(reply);
+        let answers = Answers::parse(&text);
+        for reply in answers.turns {
+            turns.answer(reply);
+        }
+        for answer in answers.activities {
+            let ActivityAnswer { h, .. } = answer;
+            activities.answer(h, answer.result());
+        }
+        for Broken { whose, error } in answers.broken {
+            tracing::error!(error = %error.full_text(), ?whose, "an answer of JavaScript cannot be read");
+            match whose {
+                Whose::Turn(frame) => turns.unreadable(frame, &error),
+                Whose::Activity(h) => activities.unreadable(h, &error),
+                Whose::Unknown => {
+                    let unstarted = outbox.unstarted();
+                    turns.give_up(&unstarted.turns);
+                    activities.give_up(&unstarted.activities);
                 }
-                for answer in answers.activities {
-                    let ActivityAnswer { h, .. } = answer;
-                    activities.answer(h, answer.result());
-                }
-            }
-            Err(error) => {
-                tracing::error!(error = %error.full_text(), "an answer of JavaScript cannot be read")
             }
         }
     }

@@ -77,6 +77,16 @@ impl ActivityTable {
         self.flights.iter().find(|(_, flight)| flight.claimed.fence == fence).map(|(h, _)| *h)
     }
 
+    /// Whether the flight still holds this lease.
+    pub(crate) fn holds(&self, h: u32, fence: Fence) -> bool {
+        self.flights.get(&h).is_some_and(|flight| flight.claimed.fence == fence)
+    }
+
+    /// Whether a body runs: it is in progress and its result is not being committed.
+    pub(crate) fn runs(&self, h: u32) -> bool {
+        self.flights.get(&h).is_some_and(|flight| !flight.settling)
+    }
+
     pub(crate) fn remove(&mut self, h: u32) -> Option<Flight> {
         let flight = self.flights.remove(&h)?;
         self.handles.remove(&flight.claimed.key);

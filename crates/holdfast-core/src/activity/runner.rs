@@ -8,11 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use holdfast_replay::{EventId, MessageBody, Payload, RetryPolicy};
 use tokio::task::JoinSet;
 
 use crate::{
-    activity::flight::{ActivityTable, Flight},
+    activity::{
+        flight::{ActivityTable, Flight},
+        job::{ended, job, retry_or_end},
+    },
     crossing::{AbortReason, ActivityJob, ActivityResult, Outbox},
     error::{Error, ErrorKind, Result},
     failpoint,
@@ -23,7 +25,7 @@ use crate::{
         activity::ClaimedActivity,
         commit::{ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome},
     },
-    telemetry::{self, error_payload},
+    telemetry::error_payload,
 };
 
 /// Tasks that were claimed together.
@@ -144,6 +146,23 @@ impl ActivityRunner {
         failpoint::hit("activity.result.after");
     }
 
+    /// The answer of a job cannot be understood: its try has failed.
+    pub(crate) fn unreadable(self: &Arc<Self>, h: u32, error: &Error) {
+        let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
+        self.finish(h, ActivityResult::Failed(payload));
+    }
+
+    /// JavaScript may never answer the jobs it has: they go back and run again. Their deliveries count.
+    pub(crate) fn give_up(&self, unstarted: &[u32]) {
+        let handles = self.lock().all();
+        for h in handles {
+            let awaited = self.lock().runs(h) && !unstarted.contains(&h);
+            if awaited && let Some(flight) = self.take_out(h) {
+                self.returns.push(Kind::Activity, flight.claimed.fence, Return::Abandoned);
+            }
+        }
+    }
+
     /// Jobs that were never pulled go back unstarted, with their delivery.
     pub(crate) fn give_back(&self, handles: Vec<u32>) {
         for h in handles {
@@ -184,7 +203,11 @@ impl ActivityRunner {
         self.outbox.abort(h, reason);
         let runner = Arc::clone(self);
         self.spawn_limit(h, self.limits.grace, move || {
-            runner.take_out(h);
+            // The body may go on under a newer lease.
+            let held = runner.lock().holds(h, fence);
+            if held {
+                runner.take_out(h);
+            }
         });
     }
 
@@ -207,8 +230,10 @@ impl ActivityRunner {
             ActivityResult::Completed(result) => self.submit(h, |flight| ended(flight, Ok(result))),
             ActivityResult::Failed(error) => self.submit(h, |flight| retry_or_end(flight, error)),
             ActivityResult::Abandoned => {
-                if let Some(flight) = self.take_out(h) {
+                let runs = self.lock().runs(h);
+                if runs && let Some(flight) = self.take_out(h) {
                     self.returns.push(Kind::Activity, flight.claimed.fence, Return::Stopped);
+                    self.provider.wakes().work();
                 }
             }
         }
@@ -337,61 +362,4 @@ impl ActivityRunner {
     fn lock(&self) -> MutexGuard<'_, ActivityTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn job(claimed: &ClaimedActivity, node: &NodeKey, limits: &ActivityLimits) -> Option<ActivityJob> {
-    let policy = policy(claimed);
-    let timeout_ms = claimed
-        .timeout_ms
-        .or_else(|| {
-            policy.as_ref().and_then(|policy| policy.timeout_ms).and_then(|ms| i64::try_from(ms).ok())
-        })
-        .or_else(|| limits.timeout.and_then(|limit| i64::try_from(limit.as_millis()).ok()));
-    Some(ActivityJob {
-        h: 0,
-        name: claimed.name.clone(),
-        input: Payload::from_text(claimed.input.clone())?,
-        instance: claimed.key.instance.clone(),
-        execution: claimed.key.execution,
-        event: claimed.key.event,
-        orchestration: claimed.orchestration_name.clone(),
-        version: claimed.orchestration_version.clone(),
-        attempt: claimed.attempt,
-        delivery: claimed.deliveries,
-        max_attempts: policy.map_or(1, |policy| policy.max_attempts),
-        tag: claimed.tag.clone(),
-        session: claimed.session.clone(),
-        worker_id: node.id.clone(),
-        timeout_ms,
-        deadline_ms: timeout_ms.map(|ms| claimed.now_ms.saturating_add(ms)),
-    })
-}
-
-fn policy(claimed: &ClaimedActivity) -> Option<RetryPolicy> {
-    claimed.retry.as_deref().and_then(|text| serde_json::from_str(text).ok())
-}
-
-fn retry_or_end(flight: &Flight, error: Payload) -> ActivityOutcome {
-    let claimed = &flight.claimed;
-    let elapsed = claimed.now_ms - claimed.scheduled_at_ms;
-    let here = i64::try_from(flight.since.elapsed().as_millis()).unwrap_or(i64::MAX);
-    let elapsed = u64::try_from(elapsed.saturating_add(here)).unwrap_or(0);
-    let attempt = claimed.attempt.unsigned_abs();
-    let delay = policy(claimed).and_then(|policy| policy.decide(attempt, &error, elapsed, telemetry::unit()));
-    match delay {
-        Some(delay) => ActivityOutcome::Retry {
-            delay_ms: i64::try_from(delay).unwrap_or(i64::MAX),
-            attempt: claimed.attempt.saturating_add(1),
-        },
-        None => ended(flight, Err(error)),
-    }
-}
-
-fn ended(flight: &Flight, result: Result<Payload, Payload>) -> ActivityOutcome {
-    let key = &flight.claimed.key;
-    let (execution, source) = (key.execution, EventId(key.event.unsigned_abs()));
-    ActivityOutcome::Ended(match result {
-        Ok(result) => MessageBody::ActivityCompleted { execution, source, result },
-        Err(error) => MessageBody::ActivityFailed { execution, source, error },
-    })
 }

@@ -1,18 +1,55 @@
 //! What JavaScript answers: one JSON text with the turns and activities that are done. Payloads pass as they are.
 
-use holdfast_replay::{Payload, Reply};
+use holdfast_replay::{FrameId, Payload, Reply};
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind};
 
 /// One batch of answers.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Default)]
 pub struct Answers {
     /// Turns.
     pub turns: Vec<Reply>,
     /// Activities.
     pub activities: Vec<ActivityAnswer>,
+    /// Answers that break the rules of the crossing. Each costs its own turn or activity, and no other.
+    pub broken: Vec<Broken>,
+}
+
+/// An answer that cannot be understood.
+#[derive(Debug)]
+pub struct Broken {
+    /// Whose answer it is, as far as it says so.
+    pub whose: Whose,
+    /// What is wrong with it.
+    pub error: Error,
+}
+
+/// Whose answer it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The turn of this frame.
+    Turn(FrameId),
+    /// The activity with this handle.
+    Activity(u32),
+    /// Nobody knows: whatever JavaScript has may be unanswered for ever.
+    Unknown,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Texts<'a> {
+    #[serde(borrow)]
+    turns: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    activities: Vec<&'a RawValue>,
+}
+
+/// The one field that all answers have.
+#[derive(Deserialize)]
+struct Handle {
+    h: u32,
 }
 
 /// The answer of one activity.
@@ -38,11 +75,39 @@ pub enum ActivityResult {
 }
 
 impl Answers {
-    /// Reads one batch.
-    pub fn parse(text: &str) -> Result<Self> {
-        serde_json::from_str(text)
-            .map_err(|error| Error::new(ErrorKind::Invalid, "read a batch of answers").caused_by(error))
+    /// Reads one batch, each answer for itself.
+    pub fn parse(text: &str) -> Self {
+        let mut answers = Self::default();
+        let texts: Texts<'_> = match serde_json::from_str(text) {
+            Ok(texts) => texts,
+            Err(error) => {
+                answers.broken.push(Broken { whose: Whose::Unknown, error: unreadable(error) });
+                return answers;
+            }
+        };
+        for text in texts.turns {
+            match serde_json::from_str(text.get()) {
+                Ok(reply) => answers.turns.push(reply),
+                Err(error) => answers.broken.push(broken(text, error, |h| Whose::Turn(FrameId(h)))),
+            }
+        }
+        for text in texts.activities {
+            match serde_json::from_str(text.get()) {
+                Ok(answer) => answers.activities.push(answer),
+                Err(error) => answers.broken.push(broken(text, error, Whose::Activity)),
+            }
+        }
+        answers
     }
+}
+
+fn broken(text: &RawValue, error: serde_json::Error, whose: impl FnOnce(u32) -> Whose) -> Broken {
+    let handle: Option<Handle> = serde_json::from_str(text.get()).ok();
+    Broken { whose: handle.map_or(Whose::Unknown, |handle| whose(handle.h)), error: unreadable(error) }
+}
+
+fn unreadable(error: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Internal, "an answer of JavaScript cannot be read").caused_by(error)
 }
 
 impl ActivityAnswer {
@@ -67,12 +132,23 @@ mod tests {
 
     #[test]
     fn a_null_result_is_a_result() {
-        let answers = Answers::parse(r#"{"activities":[{"h":1,"ok":null},{"h":2,"err":{"a":1e2}},{"h":3}]}"#)
-            .expect("valid");
+        let answers = Answers::parse(r#"{"activities":[{"h":1,"ok":null},{"h":2,"err":{"a":1e2}},{"h":3}]}"#);
         let results: Vec<ActivityResult> =
             answers.activities.into_iter().map(ActivityAnswer::result).collect();
         assert!(matches!(&results[0], ActivityResult::Completed(payload) if payload.as_str() == "null"));
         assert!(matches!(&results[1], ActivityResult::Failed(payload) if payload.as_str() == r#"{"a":1e2}"#));
         assert!(matches!(&results[2], ActivityResult::Abandoned));
+    }
+    #[test]
+    fn an_answer_that_breaks_the_rules_costs_no_other() {
+        let answers = Answers::parse(
+            r#"{"turns":[{"h":4,"n":0,"c":[{"fly":{}}],"o":"waiting"},{"h":5,"n":0,"c":[],"o":"waiting"},7],
+                "activities":[{"h":1,"ok":null},{"h":"x"},{"h":2,"ok":1,"ok":2}]}"#,
+        );
+        assert_eq!(answers.turns.len(), 1);
+        assert_eq!(answers.activities.len(), 1);
+        let whose: Vec<Whose> = answers.broken.iter().map(|broken| broken.whose).collect();
+        assert_eq!(whose, [Whose::Turn(FrameId(4)), Whose::Unknown, Whose::Unknown, Whose::Activity(2)]);
+        assert_eq!(Answers::parse("{").broken[0].whose, Whose::Unknown);
     }
 }

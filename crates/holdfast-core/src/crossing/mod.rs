@@ -3,5 +3,5 @@
 mod answers;
 mod outbox;
 
-pub use answers::{ActivityAnswer, ActivityResult, Answers};
+pub use answers::{ActivityAnswer, ActivityResult, Answers, Broken, Whose};
 pub use outbox::{Abort, AbortReason, ActivityJob, Outbox, Unstarted};

@@ -126,6 +126,13 @@ impl Outbox {
         }
     }
 
+    /// Forgets a frame whose turn is not wanted any more, with its activation if that has not started.
+    pub fn forget(&self, frame: FrameId) {
+        let mut state = self.lock();
+        state.turns.retain(|activation| activation.frame != frame);
+        state.evict.push(frame);
+    }
+
     /// The next batch of at most `max` turns and activities; `None` once the outbox is closed. Dropping the future
     /// loses nothing.
     pub async fn next(&self, max: usize) -> Option<String> {
@@ -133,6 +140,8 @@ impl Outbox {
             {
                 let mut state = self.lock();
                 if state.closed && state.aborts.is_empty() {
+                    // Every caller is to hear of the end, and one notice wakes one of them.
+                    self.ready.notify_one();
                     return None;
                 }
                 if let Some(batch) = take(&mut state, max) {
@@ -141,6 +150,15 @@ impl Outbox {
                 }
             }
             self.ready.notified().await;
+        }
+    }
+
+    /// What has not started, left where it is.
+    pub fn unstarted(&self) -> Unstarted {
+        let state = self.lock();
+        Unstarted {
+            turns: state.turns.iter().map(|activation| activation.frame).collect(),
+            activities: state.activities.iter().map(|job| job.h).collect(),
         }
     }
 

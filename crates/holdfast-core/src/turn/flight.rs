@@ -100,6 +100,12 @@ impl TurnTable {
         }
     }
 
+    /// Frames whose answer is awaited, with their instances.
+    pub(crate) fn awaited(&self) -> Vec<(FrameId, String)> {
+        let awaited = self.flights.values().filter(|flight| flight.execution.is_some());
+        awaited.map(|flight| (flight.frame, flight.claimed.instance.clone())).collect()
+    }
+
     /// Instances in progress.
     pub(crate) fn instances(&self) -> Vec<String> {
         self.flights.keys().cloned().collect()

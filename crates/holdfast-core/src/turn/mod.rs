@@ -5,6 +5,7 @@ mod commit;
 mod flight;
 mod load;
 mod runner;
+mod settle;
 
 pub(crate) use cache::{FrameCache, LiveFrame, Proof};
 pub(crate) use flight::{Flight, TurnTable};

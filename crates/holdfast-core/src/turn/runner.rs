@@ -10,24 +10,19 @@ use std::{
     time::Instant,
 };
 
-use holdfast_replay::{Activation, Execution, FrameId, Payload, Reply, TurnResult};
+use holdfast_replay::{Activation, FrameId, Payload, Reply};
 
 use crate::{
     crossing::Outbox,
-    error::{Error, ErrorKind, Result},
+    error::{Error, Result},
     failpoint,
     lease::{Keeper, Kind, Return, Returns},
     pool::Session,
     provider::Provider,
-    store::{
-        Fence, NodeKey,
-        commit::{CommitItem, CommitOutcome, TurnCommit},
-        turn::ClaimedTurn,
-    },
+    store::{Fence, NodeKey, turn::ClaimedTurn},
     telemetry::error_payload,
     turn::{
-        Flight, FrameCache, LiveFrame, Proof, TurnTable,
-        commit::{bare_failure, turn_commit},
+        Flight, FrameCache, LiveFrame, TurnTable,
         load::{self, Loaded},
     },
 };
@@ -43,10 +38,10 @@ pub(crate) struct ClaimedBatch {
 
 /// The turns of one runtime.
 pub(crate) struct TurnRunner {
-    provider: Arc<Provider>,
-    keeper: Arc<Keeper>,
-    returns: Arc<Returns>,
-    outbox: Arc<Outbox>,
+    pub(super) provider: Arc<Provider>,
+    pub(super) keeper: Arc<Keeper>,
+    pub(super) returns: Arc<Returns>,
+    pub(super) outbox: Arc<Outbox>,
     newest: BTreeMap<String, String>,
     table: Mutex<TurnTable>,
     slots: usize,
@@ -127,6 +122,30 @@ impl TurnRunner {
         };
         failpoint::hit("turn.match.after");
         self.settle(frame, execution, result);
+    }
+
+    /// The answer of a turn cannot be understood: the instance ends with the reason.
+    pub(crate) fn unreadable(self: &Arc<Self>, frame: FrameId, error: &Error) {
+        let Some(mut execution) = self.lock().by_frame(frame).and_then(|flight| flight.execution.take())
+        else {
+            return;
+        };
+        let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
+        let result = execution.abort(payload);
+        self.settle(frame, execution, result);
+    }
+
+    /// JavaScript may never answer the turns it has: they go back and are replayed. Their deliveries count.
+    pub(crate) fn give_up(&self, unstarted: &[FrameId]) {
+        let awaited = self.lock().awaited();
+        for (frame, instance) in awaited {
+            if !unstarted.contains(&frame)
+                && let Some(flight) = self.take_out(&instance)
+            {
+                self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
+                self.outbox.evict([frame]);
+            }
+        }
     }
 
     /// Frames whose activation was never pulled go back unstarted, with their delivery.
@@ -268,94 +287,8 @@ impl TurnRunner {
         }
     }
 
-    fn settle(self: &Arc<Self>, frame: FrameId, execution: Execution, result: TurnResult) {
-        let commit = {
-            let mut table = self.lock();
-            let Some(flight) = table.by_frame(frame) else { return };
-            turn_commit(flight, result, execution.history_len())
-        };
-        self.submit(commit, Some(execution));
-    }
-
-    fn submit(self: &Arc<Self>, commit: TurnCommit, execution: Option<Execution>) {
-        let ended = commit.end.is_some();
-        let (instance, fence) = (commit.instance.clone(), commit.fence);
-        let proof = Proof { execution: commit.execution, history_len: commit.history_len, last_fence: fence };
-        let execution = execution.filter(|_| !ended);
-        let runner = Arc::clone(self);
-        failpoint::hit("turn.submit.before");
-        self.provider.committer().settle(
-            CommitItem::Turn(Box::new(commit)),
-            Box::new(move |outcome| runner.settled(&instance, fence, proof, execution, outcome)),
-        );
-        failpoint::hit("turn.submit.after");
-    }
-
-    fn settled(
-        self: Arc<Self>,
-        instance: &str,
-        fence: Fence,
-        proof: Proof,
-        execution: Option<Execution>,
-        outcome: Result<CommitOutcome>,
-    ) {
-        failpoint::hit("turn.settled.before");
-        self.keeper.let_go(Kind::Turn, fence);
-        let Some(flight) = self.take_out(instance) else { return };
-        let mut evict = vec![flight.frame];
-        match outcome {
-            Ok(CommitOutcome::Done { .. }) => {
-                self.provider.counters().turns_settled.add(1);
-                if let Some(execution) = execution {
-                    let live = LiveFrame { frame: flight.frame, execution, proof };
-                    evict = self.lock().keep(instance.to_owned(), live);
-                }
-            }
-            Ok(_) => self.provider.counters().leases_lost.add(1),
-            Err(_) if flight.waiting.is_some() => self.provider.counters().leases_lost.add(1),
-            Err(error) => self.refused(flight, &error),
-        }
-        self.outbox.evict(evict);
-        failpoint::hit("turn.settled.after");
-    }
-
-    /// The server refused what this turn writes: the instance ends with the reason. If that is refused as well the
-    /// lease goes back and its count grows until the item is poisoned.
-    fn refused(self: &Arc<Self>, flight: Flight, error: &Error) {
-        if error.kind() == ErrorKind::Closed || flight.refused {
-            self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
-            return;
-        }
-        let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
-        let commit = bare_failure(&flight.claimed, &flight.node, &flight.version, payload);
-        self.keeper.hold(Kind::Turn, flight.claimed.fence, Instant::now());
-        self.lock().insert(Flight { refused: true, execution: None, ..flight });
-        self.submit(commit, None);
-    }
-
-    fn fail_corrupt(self: &Arc<Self>, claimed: ClaimedTurn, node: &NodeKey, version: &str, error: &Error) {
-        self.provider.counters().corrupt.add(1);
-        let payload = error_payload("CorruptHistoryError", error.kind().code(), &error.full_text());
-        let commit = bare_failure(&claimed, node, version, payload);
-        let mut table = self.lock();
-        let frame = table.new_frame();
-        table.insert(Flight {
-            claimed,
-            node: node.clone(),
-            version: version.to_owned(),
-            isolated: false,
-            frame,
-            execution: None,
-            consumed: Vec::new(),
-            refused: true,
-            waiting: None,
-        });
-        drop(table);
-        self.submit(commit, None);
-    }
-
     /// Takes a flight out of the table; a lease that waited for its end goes back unstarted.
-    fn take_out(&self, instance: &str) -> Option<Flight> {
+    pub(super) fn take_out(&self, instance: &str) -> Option<Flight> {
         let flight = self.lock().remove(instance)?;
         if let Some(waiting) = flight.waiting {
             self.returns.push(Kind::Turn, waiting, Return::Unstarted);
@@ -363,7 +296,7 @@ impl TurnRunner {
         Some(flight)
     }
 
-    fn lock(&self) -> MutexGuard<'_, TurnTable> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, TurnTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,111 +11,18 @@ use std::{
 use holdfast_core::{
     client::{Client, Sent, StartOutcome},
     config::EngineConfig,
-    dispatch::Handlers,
-    engine::Engine,
     error::ErrorKind,
     pool::SessionPurpose,
     provider::{MigrateMode, Provider, ProviderConfig},
-    store::{commit::Start, instance::InstanceRow},
 };
 use holdfast_replay::{MessageBody, Payload};
 use serde_json::{Value, json};
 
 use crate::support::{
     TestDatabase,
-    host::{Code, Host, Move, Seen, sequence},
+    host::{Code, Move, Seen, sequence},
+    world::{World, all, hangs, run, start, steps},
 };
-
-const PATIENCE: Duration = Duration::from_secs(30);
-
-struct World {
-    provider: Arc<Provider>,
-    engine: Arc<Engine>,
-    host: Host,
-    client: Client,
-    schema: String,
-}
-
-impl World {
-    async fn new(code: Code, config: EngineConfig) -> Self {
-        let database = TestDatabase::get();
-        let schema = database.schema();
-        let provider =
-            Provider::connect(database.url(), &schema, database.pool_config()).await.expect("connect");
-        let (engine, host) = run(&provider, code, config).await;
-        let client = Client::new(Arc::clone(&provider));
-        Self { provider, engine, host, client, schema }
-    }
-
-    async fn start(&self, instance: &str, name: &str, input: Value) -> StartOutcome {
-        start(&self.client, instance, name, input).await
-    }
-
-    async fn end(&self, instance: &str) -> InstanceRow {
-        let ended = self.client.wait(instance, PATIENCE).await.expect("wait");
-        ended.unwrap_or_else(|| panic!("{instance} did not end"))
-    }
-
-    async fn output(&self, instance: &str) -> Value {
-        let row = self.end(instance).await;
-        assert_eq!(row.status, "Completed", "{row:?}");
-        serde_json::from_str(&row.output.expect("an output")).expect("JSON")
-    }
-
-    async fn kinds(&self, instance: &str, execution: i64) -> Vec<String> {
-        let history = self.client.history(instance, execution).await.expect("history");
-        for (index, event) in history.iter().enumerate() {
-            assert_eq!(event.id.0 as usize, index + 1, "history is gapless");
-        }
-        history.into_iter().map(|event| event.kind).collect()
-    }
-
-    async fn stop(self) {
-        self.engine.shutdown(Duration::from_secs(5)).await;
-        self.host.ended().await;
-        self.provider.close(Duration::from_secs(5)).await;
-    }
-}
-
-async fn start(client: &Client, instance: &str, name: &str, input: Value) -> StartOutcome {
-    let start = Start {
-        instance: instance.to_owned(),
-        name: name.to_owned(),
-        version: None,
-        input: input.to_string(),
-        parent: None,
-    };
-    client.start(vec![start]).await.remove(0).expect("start")
-}
-
-async fn run(provider: &Arc<Provider>, code: Code, config: EngineConfig) -> (Arc<Engine>, Host) {
-    let handlers = Handlers::parse(&code.handlers()).expect("valid handlers");
-    let engine = Engine::start(Arc::clone(provider), config, handlers).await.expect("start");
-    let host = Host::run(&engine, code);
-    (engine, host)
-}
-
-fn steps() -> Code {
-    Code::default().program("steps", sequence).body("work", |job| Ok(job["input"].clone()))
-}
-
-/// A program that gives its commands at once, waits for all of them and completes with their results in order.
-fn all(commands: Vec<Value>) -> impl Fn(&Seen) -> Move + Send + Sync + 'static {
-    move |seen| {
-        if seen.commands == 0 {
-            return Move::Ask(commands.clone());
-        }
-        if seen.results.len() < commands.len() {
-            return Move::Wait;
-        }
-        let results: Vec<&Value> = (0..commands.len() as u64).map(|seq| &seen.results[&seq]).collect();
-        Move::End(json!({ "completed": { "output": results } }))
-    }
-}
-
-fn hangs() -> Vec<Value> {
-    vec![json!({ "activity": { "name": "hangs", "input": null } })]
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sequence_of_steps_runs_to_its_end_and_is_recorded_once() {
@@ -317,7 +224,7 @@ async fn a_1_ms_lease_and_a_6_s_claim_settle() {
     tokio::time::sleep(Duration::from_millis(6_400)).await;
     assert_eq!(provider.counters().turns_claimed.get(), 0, "the claim waits for the table");
     blocker.batch("commit").await.expect("unlock");
-    let world = World { provider, engine, host, client, schema };
+    let world = World { provider, engine, host, client, schema, application: String::new() };
     assert_eq!(world.output("slow").await, json!(3));
     let counters = world.provider.counters();
     assert_eq!(counters.claims_failed.get(), 0, "a slow claim is not a lost one");
@@ -361,12 +268,12 @@ async fn a_stopped_runtime_hands_back_what_it_did_not_finish() {
     while world.provider.counters().activities_claimed.get() == 0 {
         tokio::task::yield_now().await;
     }
-    let World { provider, engine, host, client, schema } = world;
+    let World { provider, engine, host, client, schema, application } = world;
     engine.shutdown(Duration::from_millis(50)).await;
     host.ended().await;
     let code = steps().body("hangs", |_| Ok(json!("done"))).program("waits", all(hangs()));
     let (engine, host) = run(&provider, code, EngineConfig::default()).await;
-    let world = World { provider, engine, host, client, schema };
+    let world = World { provider, engine, host, client, schema, application };
     assert_eq!(world.output("h").await, json!(["done"]));
     world.stop().await;
 }

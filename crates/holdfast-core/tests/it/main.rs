@@ -1,6 +1,8 @@
 //! The integration tests of the engine against a real PostgreSQL, in one binary.
 
 mod engine;
+mod engine_faults;
+mod engine_network;
 mod lease_claim;
 mod lease_recovery;
 mod lease_settle;

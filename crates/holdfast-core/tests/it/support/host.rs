@@ -11,7 +11,7 @@ use std::{
 
 use holdfast_core::engine::Engine;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 
 /// What a program has seen so far.
 #[derive(Debug, Default, Clone)]
@@ -73,6 +73,19 @@ impl Code {
     /// A body that never answers.
     pub(crate) fn silent(mut self, name: &str) -> Self {
         self.bodies.insert(name.to_owned(), Arc::new(|_| Box::pin(async { None })));
+        self
+    }
+
+    /// A body that answers `"done"` once it is told to.
+    pub(crate) fn waiting(mut self, name: &str, told: watch::Receiver<bool>) -> Self {
+        let body: Body = Arc::new(move |_| {
+            let mut told = told.clone();
+            Box::pin(async move {
+                told.wait_for(|go| *go).await.expect("the test tells it");
+                Some(Ok(json!("done")))
+            })
+        });
+        self.bodies.insert(name.to_owned(), body);
         self
     }
 

@@ -5,5 +5,6 @@ mod database;
 pub(crate) mod host;
 mod proxy;
 mod server;
+pub(crate) mod world;
 
 pub(crate) use self::{database::TestDatabase, proxy::FaultProxy, server::TestServer};

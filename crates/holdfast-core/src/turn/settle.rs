@@ -1,0 +1,119 @@
+//! The end of a turn: from its result to the commit, and what follows from the outcome.
+//!
+//! A frame is kept only when its turn was committed. It never talks to JavaScript but to have a frame forgotten.
+
+use std::{sync::Arc, time::Instant};
+
+use holdfast_replay::{Execution, FrameId, TurnResult};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    failpoint,
+    lease::{Kind, Return},
+    store::{
+        Fence, NodeKey,
+        commit::{CommitItem, CommitOutcome, TurnCommit},
+        turn::ClaimedTurn,
+    },
+    telemetry::error_payload,
+    turn::{
+        Flight, LiveFrame, Proof, TurnRunner,
+        commit::{bare_failure, turn_commit},
+    },
+};
+
+impl TurnRunner {
+    /// Commits what a turn decided.
+    pub(super) fn settle(self: &Arc<Self>, frame: FrameId, execution: Execution, result: TurnResult) {
+        let commit = {
+            let mut table = self.lock();
+            let Some(flight) = table.by_frame(frame) else { return };
+            turn_commit(flight, result, execution.history_len())
+        };
+        self.submit(commit, Some(execution));
+    }
+
+    fn submit(self: &Arc<Self>, commit: TurnCommit, execution: Option<Execution>) {
+        let ended = commit.end.is_some();
+        let (instance, fence) = (commit.instance.clone(), commit.fence);
+        let proof = Proof { execution: commit.execution, history_len: commit.history_len, last_fence: fence };
+        let execution = execution.filter(|_| !ended);
+        let runner = Arc::clone(self);
+        failpoint::hit("turn.submit.before");
+        self.provider.committer().settle(
+            CommitItem::Turn(Box::new(commit)),
+            Box::new(move |outcome| runner.settled(&instance, fence, proof, execution, outcome)),
+        );
+        failpoint::hit("turn.submit.after");
+    }
+
+    fn settled(
+        self: Arc<Self>,
+        instance: &str,
+        fence: Fence,
+        proof: Proof,
+        execution: Option<Execution>,
+        outcome: Result<CommitOutcome>,
+    ) {
+        failpoint::hit("turn.settled.before");
+        self.keeper.let_go(Kind::Turn, fence);
+        let Some(flight) = self.take_out(instance) else { return };
+        let mut evict = vec![flight.frame];
+        match outcome {
+            Ok(CommitOutcome::Done { .. }) => {
+                self.provider.counters().turns_settled.add(1);
+                if let Some(execution) = execution {
+                    let live = LiveFrame { frame: flight.frame, execution, proof };
+                    evict = self.lock().keep(instance.to_owned(), live);
+                }
+            }
+            Ok(_) => self.provider.counters().leases_lost.add(1),
+            Err(_) if flight.waiting.is_some() => self.provider.counters().leases_lost.add(1),
+            Err(error) => self.refused(flight, &error),
+        }
+        self.outbox.evict(evict);
+        failpoint::hit("turn.settled.after");
+    }
+
+    /// The server refused what this turn writes: the instance ends with the reason. If that is refused as well the
+    /// lease goes back and its count grows until the item is poisoned.
+    fn refused(self: &Arc<Self>, flight: Flight, error: &Error) {
+        if error.kind() == ErrorKind::Closed || flight.refused {
+            self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
+            return;
+        }
+        let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
+        let commit = bare_failure(&flight.claimed, &flight.node, &flight.version, payload);
+        self.keeper.hold(Kind::Turn, flight.claimed.fence, Instant::now());
+        self.lock().insert(Flight { refused: true, execution: None, ..flight });
+        self.submit(commit, None);
+    }
+
+    /// The history of a claimed instance cannot be understood: it ends with the reason.
+    pub(super) fn fail_corrupt(
+        self: &Arc<Self>,
+        claimed: ClaimedTurn,
+        node: &NodeKey,
+        version: &str,
+        error: &Error,
+    ) {
+        self.provider.counters().corrupt.add(1);
+        let payload = error_payload("CorruptHistoryError", error.kind().code(), &error.full_text());
+        let commit = bare_failure(&claimed, node, version, payload);
+        let mut table = self.lock();
+        let frame = table.new_frame();
+        table.insert(Flight {
+            claimed,
+            node: node.clone(),
+            version: version.to_owned(),
+            isolated: false,
+            frame,
+            execution: None,
+            consumed: Vec::new(),
+            refused: true,
+            waiting: None,
+        });
+        drop(table);
+        self.submit(commit, None);
+    }
+}

@@ -1,0 +1,165 @@
+//! Faults inside: answers that cannot be read, rows that cannot be understood, leases that are lost.
+
+use std::{sync::Arc, time::Duration};
+
+use holdfast_core::{
+    client::Client, config::EngineConfig, dispatch::Handlers, engine::Engine, provider::Provider,
+};
+use holdfast_replay::{MessageBody, Payload};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::support::{
+    TestDatabase,
+    host::{Code, Move, Seen},
+    world::{PATIENCE, World, all, run, sql_at, start, steps},
+};
+
+fn waits(seen: &Seen) -> Move {
+    match seen.events.first() {
+        _ if seen.commands == 0 => Move::Ask(vec![json!({ "event": { "name": "go" } })]),
+        Some((_, data)) => Move::End(json!({ "completed": { "output": data } })),
+        None => Move::Wait,
+    }
+}
+
+fn slow() -> Vec<Value> {
+    vec![json!({ "activity": { "name": "slow", "input": null } })]
+}
+
+fn go() -> MessageBody {
+    MessageBody::EventRaised { name: "go".to_owned(), data: Payload::of(&1) }
+}
+
+/// An engine without a host: the test is the host.
+async fn bare(config: EngineConfig) -> (Arc<Provider>, Arc<Engine>, Client) {
+    let database = TestDatabase::get();
+    let connected = Provider::connect(database.url(), &database.schema(), database.pool_config()).await;
+    let provider = connected.expect("connect");
+    let handlers = Handlers::parse(&steps().handlers()).expect("valid handlers");
+    let engine = Engine::start(Arc::clone(&provider), config, handlers).await.expect("start");
+    let client = Client::new(Arc::clone(&provider));
+    (provider, engine, client)
+}
+
+async fn next(engine: &Engine) -> Value {
+    let text = tokio::time::timeout(PATIENCE, engine.next(64)).await.expect("a batch in time");
+    serde_json::from_str(&text.expect("the engine runs")).expect("a batch is JSON")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_of_answers_that_cannot_be_read_loses_no_turn() {
+    let mut config = EngineConfig::default();
+    config.lease.orchestrator_lock_timeout = Duration::from_millis(200);
+    let (provider, engine, client) = bare(config).await;
+    start(&client, "a", "steps", json!(0)).await;
+    let first = next(&engine).await;
+    engine.complete("{\"turns\":[".to_owned());
+    let again = next(&engine).await;
+    assert_ne!(first["turns"][0]["h"], again["turns"][0]["h"], "a frame of its own");
+    let outcome = json!({ "completed": { "output": 1 } });
+    let reply = json!({ "h": again["turns"][0]["h"], "n": 0, "c": [], "o": outcome });
+    engine.complete(json!({ "turns": [reply] }).to_string());
+    let ended = client.wait("a", PATIENCE).await.expect("wait").expect("ends");
+    assert_eq!(ended.status, "Completed");
+    engine.shutdown(Duration::from_secs(1)).await;
+    provider.close(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_breaks_the_rules_ends_its_own_instance_and_no_other() {
+    let (provider, engine, client) = bare(EngineConfig::default()).await;
+    start(&client, "bad", "steps", json!(0)).await;
+    let bad = next(&engine).await["turns"][0]["h"].clone();
+    start(&client, "good", "steps", json!(0)).await;
+    let good = next(&engine).await["turns"][0]["h"].clone();
+    let outcome = json!({ "completed": { "output": 1 } });
+    let bad = json!({ "h": bad, "n": 0, "c": [{ "fly": { "step": 0 } }], "o": "waiting" });
+    let good = json!({ "h": good, "n": 0, "c": [], "o": outcome });
+    engine.complete(json!({ "turns": [bad, good] }).to_string());
+    let ended = client.wait("good", PATIENCE).await.expect("wait").expect("ends");
+    assert_eq!(ended.status, "Completed");
+    let ended = client.wait("bad", PATIENCE).await.expect("wait").expect("ends");
+    assert_eq!(ended.status, "Failed");
+    assert!(ended.error.expect("an error").contains("fly"));
+    engine.shutdown(Duration::from_secs(1)).await;
+    provider.close(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_caller_that_waits_for_a_batch_hears_of_the_end() {
+    let (provider, engine, _) = bare(EngineConfig::default()).await;
+    let waiting = async { tokio::join!(engine.next(1), engine.next(1), engine.next(1)) };
+    let stop = engine.shutdown(Duration::from_secs(1));
+    let (batches, ()) =
+        tokio::time::timeout(PATIENCE, async { tokio::join!(waiting, stop) }).await.expect("all end");
+    assert_eq!(batches, (None, None, None));
+    provider.close(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_row_that_cannot_be_read_stops_its_own_instance_only() {
+    let mut config = EngineConfig::default();
+    config.cache.sticky_cache_size = 0;
+    let world = World::new(steps().program("waits", waits), config).await;
+    for id in ["corrupt", "healthy"] {
+        world.start(id, "waits", Value::Null).await;
+    }
+    world.until("select count(*) from @history where kind = 'EventWaiting' or event_id = 2", 2).await;
+    world.sql("update @history set source = -1 where instance = 'corrupt' and event_id = 2").await;
+    for id in ["corrupt", "healthy"] {
+        world.client.send(id.to_owned(), go()).await.expect("send");
+    }
+    assert_eq!(world.output("healthy").await, json!(1));
+    let ended = world.end("corrupt").await;
+    assert_eq!(ended.status, "Failed");
+    assert!(ended.error.expect("an error").contains("CORRUPT"));
+    assert_eq!(world.provider.counters().claims_failed.get(), 0);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_suspect_is_served_while_a_backlog_lasts() {
+    let database = TestDatabase::get();
+    let schema = database.schema();
+    let connected = Provider::connect(database.url(), &schema, database.pool_config()).await;
+    let provider = connected.expect("connect");
+    let client = Client::new(Arc::clone(&provider));
+    // A backlog that never ends: every execution is followed by the next.
+    let endless = |_: &Seen| Move::End(json!({ "continued": { "input": null } }));
+    for i in 0..8 {
+        start(&client, &format!("endless-{i}"), "endless", Value::Null).await;
+    }
+    start(&client, "suspect", "steps", json!(0)).await;
+    let mut config = EngineConfig::default();
+    config.dispatch.orchestration_concurrency = 2;
+    let code: Code = steps().program("endless", endless);
+    sql_at(database.url(), &schema, "update @turn_queue set isolated = true where instance = 'suspect'")
+        .await;
+    let (engine, host) = run(&provider, code, config).await;
+    let world = World { provider, engine, host, client, schema, application: String::new() };
+    assert_eq!(world.output("suspect").await, json!(0));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_ignores_a_lost_lease_does_not_lose_its_task() {
+    let mut config = EngineConfig::default();
+    config.liveness.heartbeat_interval = Duration::from_millis(200);
+    config.liveness.stale_after = Duration::from_millis(1_000);
+    config.lease.worker_lock_timeout = Duration::from_millis(400);
+    config.activity.cancellation_grace_period = Duration::from_millis(1_500);
+    let (release, body) = watch::channel(false);
+    let code = steps().program("slow", all(slow())).waiting("slow", body);
+    let world = World::new(code, config).await;
+    world.start("s", "slow", Value::Null).await;
+    world.until("select count(*) from @activity_queue where owner is not null", 1).await;
+    // Declared dead, and its lease taken from it.
+    world.sql("delete from @node").await;
+    world.until("select count(*) from @activity_queue where deliveries >= 2 and owner is not null", 1).await;
+    // The grace of the lost lease ends while the body goes on under the new one.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    release.send(true).expect("somebody waits");
+    assert_eq!(world.output("s").await, json!(["done"]));
+    world.stop().await;
+}

@@ -1,0 +1,111 @@
+//! Faults outside: replies that are lost, sessions that end, a server that restarts, a node that is declared dead.
+
+use std::{sync::Arc, time::Duration};
+
+use holdfast_core::{client::Client, config::EngineConfig, provider::Provider, store::commit::Start};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::support::{
+    FaultProxy, TestDatabase,
+    world::{World, start, steps},
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_whose_reply_is_lost_costs_no_delivery_and_little_time() {
+    let database = TestDatabase::get();
+    let proxy = FaultProxy::start(database.url()).await;
+    let world = World::at(proxy.url(), steps(), EngineConfig::default()).await;
+    let connected = Provider::connect(database.url(), &world.schema, database.pool_config()).await;
+    let direct = connected.expect("connect");
+    proxy.delay_replies(Duration::from_secs(2));
+    start(&Client::new(Arc::clone(&direct)), "lost", "steps", json!(1)).await;
+    world.until("select count(*) from @turn_queue where owner is not null", 1).await;
+    proxy.cut();
+    proxy.pass();
+    let client = Client::new(Arc::clone(&direct));
+    let ended = client.wait("lost", Duration::from_secs(20)).await.expect("wait");
+    assert_eq!(ended.expect("ends long before the claim's limit").status, "Completed");
+    assert_eq!(world.provider.counters().poisoned.get(), 0);
+    world.stop().await;
+    direct.close(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_was_declared_dead_registers_again_and_loses_nothing() {
+    let mut config = EngineConfig::default();
+    config.liveness.heartbeat_interval = Duration::from_millis(200);
+    config.liveness.stale_after = Duration::from_millis(1_000);
+    let world = World::new(steps(), config).await;
+    for round in 0..5 {
+        for i in 0..10 {
+            world.start(&format!("d{round}-{i}"), "steps", json!(5)).await;
+        }
+        world.sql("delete from @node").await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    for round in 0..5 {
+        for i in 0..10 {
+            assert_eq!(world.output(&format!("d{round}-{i}")).await, json!(10));
+        }
+    }
+    audit(&world).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_that_end_at_random_lose_nothing() {
+    let mut config = EngineConfig::default();
+    config.liveness.heartbeat_interval = Duration::from_millis(500);
+    config.liveness.stale_after = Duration::from_millis(3_000);
+    let world = World::new(steps(), config).await;
+    let kill = format!(
+        "select pg_terminate_backend(pid) from pg_stat_activity \
+         where application_name like '{}%' and random() < 0.3",
+        world.application
+    );
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut ids = Vec::new();
+    while Instant::now() < deadline {
+        let round = ids.len();
+        let starts: Vec<Start> = (0..8).map(|i| one_start(&format!("r{round}-{i}"), 6)).collect();
+        let names: Vec<String> = starts.iter().map(|start| start.instance.clone()).collect();
+        let outcomes = world.client.start(starts).await;
+        ids.extend(names.into_iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok()).map(|(id, _)| id));
+        world.sql(&kill).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(ids.len() > 50, "there was a load");
+    for id in &ids {
+        assert_eq!(world.output(id).await, json!(15));
+    }
+    audit(&world).await;
+    world.stop().await;
+}
+
+fn one_start(instance: &str, steps: i64) -> Start {
+    Start {
+        instance: instance.to_owned(),
+        name: "steps".to_owned(),
+        version: None,
+        input: steps.to_string(),
+        parent: None,
+    }
+}
+
+/// Histories have no gap, every scheduled task has one completion, nothing is left in a queue.
+async fn audit(world: &World) {
+    let gaps = "select count(*) from (select instance, execution from @history group by 1, 2 \
+                having count(*) <> max(event_id) or min(event_id) <> 1) broken";
+    assert_eq!(world.number(gaps).await, 0, "gaps in histories");
+    let doubles = "select count(*) from (select 1 from @history where source is not null \
+                   group by instance, execution, source having count(*) > 1) twice";
+    assert_eq!(world.number(doubles).await, 0, "a step has two results");
+    let ends = "select count(*) from (select 1 from @history where kind in \
+                ('OrchestrationCompleted', 'OrchestrationFailed', 'OrchestrationCancelled') \
+                group by instance, execution having count(*) > 1) twice";
+    assert_eq!(world.number(ends).await, 0, "an execution ended twice");
+    for queue in ["turn_queue", "activity_queue", "inbox"] {
+        assert_eq!(world.number(&format!("select count(*) from @{queue}")).await, 0, "{queue}");
+    }
+}
