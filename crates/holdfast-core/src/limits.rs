@@ -21,6 +21,12 @@ pub const COMMIT_RETRY_BASE: Duration = Duration::from_millis(20);
 /// Longest pause between two runs of a failing batch.
 pub const COMMIT_RETRY_MAX: Duration = Duration::from_secs(1);
 
+/// How often rows are looked at that somebody else has locked and a commit waits for: one small statement.
+pub const LOCKED_LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// How long a client's item waits for such a row before its caller is told.
+pub const CLIENT_LOCK_PATIENCE: Duration = Duration::from_secs(8);
+
 /// Messages handed to one turn of one instance; the rest waits for the next turn, so that one flooded instance
 /// cannot fill the node's memory.
 pub const INBOX_PER_TURN: i64 = 1000;

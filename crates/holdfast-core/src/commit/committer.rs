@@ -4,7 +4,11 @@
 //! repeated: a turn, a result and a start are idempotent, so also after an unknown outcome. A client's message is
 //! not; its caller is told that the outcome is unknown.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::{
     sync::{Semaphore, oneshot},
@@ -12,14 +16,17 @@ use tokio::{
 };
 
 use crate::{
-    commit::queue::{Pending, Queue, weigh},
+    commit::{
+        aside::Held,
+        queue::{Pending, Queue, weigh},
+    },
     error::{Error, ErrorKind, Result},
     failpoint, limits,
     notify::Wakes,
-    pool::{CallerClass, Pool},
+    pool::{CallerClass, Pool, Session},
     store::{
         Statements,
-        commit::{CommitItem, CommitOutcome, commit},
+        commit::{CommitItem, CommitOutcome, commit, locked},
     },
     telemetry::{Backoff, Counters},
 };
@@ -124,12 +131,16 @@ impl Worker {
             let session = match self.pool.acquire(CallerClass::Critical).await {
                 Ok(session) => session,
                 Err(error) => {
-                    self.put_back(self.queue.take(), &error);
+                    self.put_back(self.queue.take(Instant::now()), &error);
                     tokio::time::sleep(backoff.next_delay()).await;
                     continue;
                 }
             };
-            let batch = self.queue.take();
+            self.look_again(&session).await;
+            let batch = self.queue.take(Instant::now());
+            if batch.is_empty() {
+                continue;
+            }
             match self.run_batch(&session, batch).await {
                 Ok(()) => backoff.reset(),
                 Err(()) => {
@@ -141,7 +152,7 @@ impl Worker {
     }
 
     /// Runs a batch, split as often as the server refuses a part. `Err` asks for a pause.
-    async fn run_batch(&self, session: &crate::pool::Session, batch: Vec<Pending>) -> Result<(), ()> {
+    async fn run_batch(&self, session: &Session, batch: Vec<Pending>) -> Result<(), ()> {
         let mut parts = vec![batch];
         while let Some(part) = parts.pop() {
             let (items, rest): (Vec<_>, Vec<_>) = part.into_iter().map(Pending::split).unzip();
@@ -152,6 +163,14 @@ impl Worker {
                 Ok(outcomes) => self.deliver(&items, rest, outcomes),
                 Err(error) => {
                     let mut part: Vec<_> = items.into_iter().zip(rest).map(Pending::join).collect();
+                    if error.kind() == ErrorKind::Conflict {
+                        let others;
+                        (part, others) = self.set_aside(session, part).await;
+                        if others {
+                            parts.push(part);
+                            continue;
+                        }
+                    }
                     if !names_a_culprit(error.kind()) {
                         for unfinished in parts.into_iter().rev() {
                             part.extend(unfinished);
@@ -171,6 +190,48 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// After a commit that lost against somebody else: sets the items aside whose rows are locked, and returns the others
+    /// and whether there are some. Without a locked row nothing is set aside.
+    async fn set_aside(&self, session: &Session, part: Vec<Pending>) -> (Vec<Pending>, bool) {
+        let locked = self.locked(session, instances(&part)).await;
+        if locked.is_empty() {
+            return (part, false);
+        }
+        let (held, free): (Vec<_>, Vec<_>) = part.into_iter().partition(|pending| touches(pending, &locked));
+        self.counters.commit_retries.add(1);
+        let now = Instant::now();
+        let held = held.into_iter().map(|pending| Held { since: now, pending }).collect();
+        self.queue.put_aside(held, now);
+        (free, true)
+    }
+
+    /// Looks at the rows of what is aside: what is free is run again, a client's item that waited long enough is answered.
+    async fn look_again(&self, session: &Session) {
+        let now = Instant::now();
+        let aside = self.queue.take_aside(now);
+        if aside.is_empty() {
+            return;
+        }
+        let locked = self.locked(session, instances(aside.iter().map(|held| &held.pending))).await;
+        let (held, free): (Vec<_>, Vec<_>) =
+            aside.into_iter().partition(|held| touches(&held.pending, &locked));
+        self.queue.push_front(free.into_iter().map(|held| held.pending).collect());
+        let (refused, held): (Vec<_>, Vec<_>) = held.into_iter().partition(|held| {
+            held.pending.place.is_some() && now.duration_since(held.since) >= limits::CLIENT_LOCK_PATIENCE
+        });
+        self.queue.put_aside(held, now);
+        for Held { pending, .. } in refused {
+            let text = "commit a client's item: somebody else has locked the instance";
+            (pending.settled)(Err(Error::new(ErrorKind::Conflict, text)));
+        }
+    }
+
+    /// The locked ones among these instances; none when that cannot be told.
+    async fn locked(&self, session: &Session, instances: Vec<String>) -> HashSet<String> {
+        let instances: Vec<&str> = instances.iter().map(String::as_str).collect();
+        locked(session, &self.statements, &instances).await.unwrap_or_default()
     }
 
     fn deliver(&self, items: &[CommitItem], rest: Vec<Rest>, outcomes: Vec<CommitOutcome>) {
@@ -212,6 +273,15 @@ impl Worker {
         }
         self.queue.push_front(again);
     }
+}
+
+fn instances<'a>(items: impl IntoIterator<Item = &'a Pending>) -> Vec<String> {
+    let all: BTreeSet<&str> = items.into_iter().flat_map(|pending| pending.item.instances()).collect();
+    all.into_iter().map(str::to_owned).collect()
+}
+
+fn touches(pending: &Pending, locked: &HashSet<String>) -> bool {
+    pending.item.instances().iter().any(|instance| locked.contains(*instance))
 }
 
 /// All of a pending item but the item.

@@ -3,6 +3,7 @@
 //! Idle means immediate, busy means large batches; there is no fixed delay. One bad item never fails its neighbours: a
 //! batch refused by the server is split until the culprit stands alone.
 
+mod aside;
 mod committer;
 mod queue;
 

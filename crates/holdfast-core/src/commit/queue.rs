@@ -3,13 +3,17 @@
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use holdfast_replay::MessageBody;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use crate::{
-    commit::Settled,
+    commit::{
+        Settled,
+        aside::{Aside, Held},
+    },
     limits,
     store::commit::{ActivityOutcome, CommitItem, TurnCommit},
 };
@@ -28,6 +32,7 @@ pub(super) struct Pending {
 #[derive(Default)]
 struct State {
     items: VecDeque<Pending>,
+    aside: Aside,
     closed: bool,
 }
 
@@ -59,25 +64,47 @@ impl Queue {
         }
     }
 
-    /// Waits until something is there; false when the queue is closed and empty.
+    /// Sets items aside whose rows are locked.
+    pub(super) fn put_aside(&self, held: Vec<Held>, now: Instant) {
+        self.lock().aside.put(held, now);
+    }
+
+    /// What is aside, when it is time to look at its rows again.
+    pub(super) fn take_aside(&self, now: Instant) -> Vec<Held> {
+        self.lock().aside.take_due(now)
+    }
+
+    /// Waits until there is something to do; false when the queue is closed and empty.
     pub(super) async fn ready(&self) -> bool {
         loop {
-            {
+            let pause = {
                 let state = self.lock();
                 if !state.items.is_empty() {
                     return true;
                 }
-                if state.closed {
+                if state.closed && state.aside.is_empty() {
                     return false;
                 }
+                state.aside.pause(Instant::now())
+            };
+            match pause {
+                Some(Duration::ZERO) => return true,
+                Some(pause) => {
+                    tokio::select! {
+                        () = self.ready.notified() => {}
+                        () = tokio::time::sleep(pause) => {}
+                    }
+                }
+                None => self.ready.notified().await,
             }
-            self.ready.notified().await;
         }
     }
 
-    /// Takes what is there, up to the bounds of one batch.
-    pub(super) fn take(&self) -> Vec<Pending> {
+    /// Takes what is there, up to the bounds of one batch. What touches an instance of which something is aside goes
+    /// there too.
+    pub(super) fn take(&self, now: Instant) -> Vec<Pending> {
         let mut state = self.lock();
+        let locked = state.aside.instances();
         let mut batch = Vec::new();
         let mut bytes = 0;
         while batch.len() < limits::COMMIT_BATCH_ITEMS {
@@ -85,15 +112,24 @@ impl Queue {
             if !batch.is_empty() && bytes + front.bytes > limits::COMMIT_BATCH_BYTES {
                 break;
             }
+            let Some(front) = state.items.pop_front() else { break };
+            if !locked.is_empty() && front.item.instances().iter().any(|instance| locked.contains(*instance))
+            {
+                state.aside.join(Held { since: now, pending: front });
+                continue;
+            }
             bytes += front.bytes;
-            batch.extend(state.items.pop_front());
+            batch.push(front);
         }
         batch
     }
 
     /// Takes everything that is left.
     pub(super) fn drain(&self) -> Vec<Pending> {
-        self.lock().items.drain(..).collect()
+        let mut state = self.lock();
+        let mut all = state.aside.drain();
+        all.extend(state.items.drain(..));
+        all
     }
 
     /// Refuses new items; the worker ends once the queue is empty.

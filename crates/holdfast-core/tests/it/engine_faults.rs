@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use holdfast_core::{
-    client::Client, config::EngineConfig, dispatch::Handlers, engine::Engine, provider::Provider,
+    client::Client, config::EngineConfig, dispatch::Handlers, engine::Engine, pool::SessionPurpose,
+    provider::Provider,
 };
 use holdfast_replay::{MessageBody, Payload};
 use serde_json::{Value, json};
@@ -161,5 +162,57 @@ async fn a_body_that_ignores_a_lost_lease_does_not_lose_its_task() {
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     release.send(true).expect("somebody waits");
     assert_eq!(world.output("s").await, json!(["done"]));
+    world.stop().await;
+}
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_whose_instance_is_locked_stops_no_other_result() {
+    let (release, body) = watch::channel(false);
+    let code = steps().program("slow", all(slow())).waiting("slow", body);
+    let world = World::new(code, EngineConfig::default()).await;
+    world.start("locked", "slow", Value::Null).await;
+    world.until("select count(*) from @activity_queue where owner is not null", 1).await;
+    let blocker = world.provider.pool().open_session(SessionPurpose::Migration).await.expect("a session");
+    let schema = &world.schema;
+    let lock = format!("begin; select from \"{schema}\".turn_queue where instance = 'locked' for update");
+    blocker.batch(&lock).await.expect("lock");
+    release.send(true).expect("somebody waits");
+    let outputs = async {
+        for i in 0..20 {
+            world.start(&format!("free-{i}"), "steps", json!(3)).await;
+        }
+        for i in 0..20 {
+            assert_eq!(world.output(&format!("free-{i}")).await, json!(3));
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), outputs).await.expect("the others end meanwhile");
+    blocker.batch("commit").await.expect("unlock");
+    assert_eq!(world.output("locked").await, json!(["done"]));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_somebody_else_has_locked_stops_no_other_instance() {
+    let world = World::new(steps().program("waits", waits), EngineConfig::default()).await;
+    world.start("locked", "waits", Value::Null).await;
+    world.until("select count(*) from @history where instance = 'locked'", 2).await;
+    let blocker = world.provider.pool().open_session(SessionPurpose::Migration).await.expect("a session");
+    let schema = &world.schema;
+    let lock = format!("begin; select from \"{schema}\".turn_queue where instance = 'locked' for update");
+    blocker.batch(&lock).await.expect("lock");
+    let client = world.client.clone();
+    let sent = tokio::spawn(async move { client.send("locked".to_owned(), go()).await });
+    let outputs = async {
+        for i in 0..20 {
+            world.start(&format!("free-{i}"), "steps", json!(3)).await;
+        }
+        for i in 0..20 {
+            assert_eq!(world.output(&format!("free-{i}")).await, json!(3));
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), outputs).await.expect("the others end meanwhile");
+    blocker.batch("commit").await.expect("unlock");
+    let _ = sent.await.expect("no panic");
+    world.client.send("locked".to_owned(), go()).await.expect("send");
+    assert_eq!(world.output("locked").await, json!(1));
     world.stop().await;
 }

@@ -158,6 +158,22 @@ pub enum CommitItem {
     Start(Start),
 }
 
+impl CommitItem {
+    /// The instances whose turn rows it locks.
+    pub fn instances(&self) -> Vec<&str> {
+        match self {
+            Self::Turn(turn) => {
+                let sends = turn.sends.iter().map(|send| send.instance.as_str());
+                let starts = turn.starts.iter().map(|start| start.instance.as_str());
+                [turn.instance.as_str()].into_iter().chain(sends).chain(starts).collect()
+            }
+            Self::Activity(activity) => vec![&activity.key.instance],
+            Self::Send(send) => vec![&send.instance],
+            Self::Start(start) => vec![&start.instance],
+        }
+    }
+}
+
 /// What became of one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitOutcome {

@@ -15,6 +15,8 @@ mod lock;
 mod outcome;
 mod settle;
 
+use std::collections::HashSet;
+
 pub use item::{
     ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, NewActivity, NewTimer, Send, Start,
     TurnCommit, TurnEnd,
@@ -29,7 +31,11 @@ use self::{
     lock::Locks,
     settle::Settle,
 };
-use crate::{error::Result, pool::Session, store::Statements};
+use crate::{
+    error::Result,
+    pool::Session,
+    store::{Statements, queue::single, row::column},
+};
 
 /// Runs one batch; the outcome at index i belongs to item i. An error means that nothing is known to be written.
 /// Dropped half way the outcome is unknown: run the items again. Turns and activity results are then told truthfully,
@@ -45,6 +51,16 @@ pub async fn commit(
     let plan = Plan::of(batch);
     let answers = plan.flight(statements).run(session, &statements.settings).await?;
     outcome::read(batch, &plan, &answers)
+}
+
+/// Which of these instances have a turn row that somebody else has locked at this moment.
+pub async fn locked(
+    session: &Session,
+    statements: &Statements,
+    instances: &[&str],
+) -> Result<HashSet<String>> {
+    let rows = single(session, statements, &statements.commit_list_locked, &[&instances]).await?;
+    rows.iter().map(|row| column(row, "instance")).collect()
 }
 
 /// The columns of every statement.
