@@ -31,6 +31,10 @@ pub const CLIENT_LOCK_PATIENCE: Duration = Duration::from_secs(8);
 /// cannot fill the node's memory.
 pub const INBOX_PER_TURN: i64 = 1000;
 
+/// Bytes of messages handed to one turn; the message that goes over is the last. With the longest payload, and the
+/// history that an execution may have, an activation stays below the 512 MiB at which JavaScript's strings end.
+pub const INBOX_BYTES_PER_TURN: i64 = 32 * 1024 * 1024;
+
 /// Rows claimed by one statement: keeps a claim short and leaves work for other nodes.
 pub const CLAIM_BATCH: usize = 128;
 

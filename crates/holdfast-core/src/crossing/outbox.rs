@@ -7,7 +7,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use holdfast_replay::{Activation, FrameId, Payload};
+use holdfast_replay::{Activation, Fact, FrameId, Payload};
 use serde::Serialize;
 use tokio::sync::Notify;
 
@@ -220,6 +220,41 @@ fn take(state: &mut State, max: usize) -> Option<Batch> {
 
 fn weigh(activation: &Activation) -> usize {
     let start = activation.start.as_ref().map_or(0, |start| start.input.as_str().len());
-    // A fact's envelope is about 40 bytes; its payload is weighed by the replay crate's own bound.
-    start + 40 * activation.facts.len()
+    // A fact's envelope is about 40 bytes.
+    start + activation.facts.iter().map(|fact| 40 + payload_length(fact)).sum::<usize>()
+}
+
+fn payload_length(fact: &Fact) -> usize {
+    match fact {
+        Fact::Done { value: payload, .. }
+        | Fact::Fail { error: payload, .. }
+        | Fact::Event { data: payload, .. }
+        | Fact::Queue { data: payload, .. } => payload.as_str().len(),
+        Fact::Cancel { reason, .. } => reason.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(frame: u32, length: usize) -> Activation {
+        let value = Payload::of(&"x".repeat(length));
+        let facts = vec![Fact::Done { at: 0, seq: 0, value }];
+        Activation { frame: FrameId(frame), start: None, applied: 0, facts, replayed: 0 }
+    }
+
+    #[tokio::test]
+    async fn a_batch_ends_with_the_item_that_makes_it_large() {
+        let outbox = Outbox::default();
+        outbox.push(
+            (1..=4).map(|frame| turn(frame, if frame == 4 { 1 } else { BATCH_BYTES })).collect(),
+            Vec::new(),
+        );
+        for frame in 1..=4 {
+            let batch = outbox.next(64).await.expect("a batch");
+            assert!(batch.contains(&format!("{{\"h\":{frame},")), "frame {frame} comes alone");
+            assert_eq!(batch.matches("\"h\":").count(), 1, "one turn in a batch");
+        }
+    }
 }

@@ -64,7 +64,7 @@ statements! {
     turn_free: "turn/free", [TEXT, INT8, INT8];
     turn_list_gone: "turn/list_gone", [TEXT, INT8, INT8_ARRAY];
     turn_read_history: "turn/read_history", [TEXT_ARRAY, INT8_ARRAY];
-    turn_read_inbox: "turn/read_inbox", [TEXT_ARRAY, INT8];
+    turn_read_inbox: "turn/read_inbox", [TEXT_ARRAY, INT8, INT8];
     turn_read_next_due: "turn/read_next_due", [];
     turn_recover: "turn/recover", [INT8];
     turn_abandon: "turn/abandon", [TEXT, INT8, INT8_ARRAY, BOOL];

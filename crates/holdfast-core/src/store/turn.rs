@@ -167,15 +167,18 @@ pub(super) fn event_id(stored: i32) -> Result<EventId> {
         .map_err(|error| Error::new(ErrorKind::Corrupt, format!("event id {stored}")).caused_by(error))
 }
 
-/// Due messages of the given instances, in id order per instance, at most `limit` each. A row that makes no message is
+/// Due messages of the given instances, in id order per instance, at most `limit` each and until
+/// their data has `bytes`; the first always comes. A row that makes no message is
 /// left out (see the room's page on messages).
 pub async fn inbox(
     session: &Session,
     statements: &Statements,
     instances: &[String],
     limit: i64,
+    bytes: i64,
 ) -> Result<Vec<(String, Message)>> {
-    let rows = patient(session, statements, &statements.turn_read_inbox, &[&instances, &limit]).await?;
+    let rows =
+        patient(session, statements, &statements.turn_read_inbox, &[&instances, &limit, &bytes]).await?;
     let mut messages = Vec::with_capacity(rows.len());
     for row in &rows {
         let instance: String = column(row, "instance")?;

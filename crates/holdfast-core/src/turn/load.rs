@@ -33,7 +33,8 @@ impl Loaded {
         all: &[String],
         cold: &[(String, i64)],
     ) -> Result<Self> {
-        let inbox = turn::inbox(session, statements, all, limits::INBOX_PER_TURN);
+        let inbox =
+            turn::inbox(session, statements, all, limits::INBOX_PER_TURN, limits::INBOX_BYTES_PER_TURN);
         let history = async {
             if cold.is_empty() { Ok(Vec::new()) } else { turn::history(session, statements, cold).await }
         };

@@ -147,7 +147,7 @@ impl Store {
 
     /// Ids of the messages that are due for an instance.
     pub(crate) async fn inbox(&self, instance: &str) -> Vec<(i64, MessageBody)> {
-        turn::inbox(&self.session, &self.statements, &[instance.to_owned()], 1_000)
+        turn::inbox(&self.session, &self.statements, &[instance.to_owned()], 1_000, i64::MAX)
             .await
             .expect("an inbox")
             .into_iter()

@@ -4,7 +4,7 @@ use holdfast_core::store::{
     commit::{CommitItem, CommitOutcome, NewTimer, Send, Start, TurnCommit},
     turn,
 };
-use holdfast_replay::{MessageBody, ParentLink};
+use holdfast_replay::{MessageBody, ParentLink, Payload};
 
 use crate::store_harness::*;
 
@@ -115,9 +115,27 @@ async fn messages_of_one_sender_keep_their_order() {
         })
         .collect();
     assert_eq!(names, (0..20).map(|number| format!("e{number}")).collect::<Vec<_>>());
-    let some =
-        turn::inbox(&store.session, &store.statements, &["order".to_owned()], 3).await.expect("an inbox");
-    assert_eq!(some.len(), 3);
+    assert_eq!(read_part(&store, 3, i64::MAX).await, 3);
+}
+
+#[tokio::test]
+async fn messages_are_read_until_they_have_so_many_bytes_and_the_first_always_comes() {
+    let store = Store::new().await;
+    store.start("order").await;
+    for number in 0..4 {
+        let data = Payload::of(&"x".repeat(98));
+        let body = MessageBody::EventRaised { name: format!("e{number}"), data };
+        store.commit(&[CommitItem::Send(Send { instance: "order".to_owned(), body })]).await;
+    }
+    assert_eq!(read_part(&store, 10, 1).await, 1);
+    assert_eq!(read_part(&store, 10, 100).await, 1);
+    assert_eq!(read_part(&store, 10, 101).await, 2);
+    assert_eq!(read_part(&store, 10, 1000).await, 4);
+}
+
+async fn read_part(store: &Store, limit: i64, bytes: i64) -> usize {
+    let ids = ["order".to_owned()];
+    turn::inbox(&store.session, &store.statements, &ids, limit, bytes).await.expect("an inbox").len()
 }
 
 #[tokio::test]
