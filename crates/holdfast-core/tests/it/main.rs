@@ -2,6 +2,7 @@
 
 mod engine;
 mod engine_faults;
+mod engine_load;
 mod engine_network;
 mod lease_claim;
 mod lease_recovery;

@@ -80,6 +80,14 @@ impl TestServer {
         &self.folder
     }
 
+    /// Restarts the server as after a crash: sessions end without a goodbye.
+    pub(crate) fn restart(&self) {
+        let binaries = Binaries::find(&self.folder);
+        let mut command = binaries.command("pg_ctl");
+        command.args(["restart", "-w", "-m", "immediate", "-D"]).arg(self.folder.join("data"));
+        run(&self.folder, command.arg("-l").arg(self.folder.join("log")));
+    }
+
     /// The server's URL by its socket.
     pub(crate) fn url(&self) -> String {
         format!("postgres://postgres@/postgres?host={}", self.folder.display())
