@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::{
     error::{Error, ErrorKind, Result},
+    limits,
     store::turn::RenewRequest,
 };
 
@@ -29,9 +30,10 @@ pub struct DispatchConfig {
     pub orchestration_concurrency: usize,
     /// Activities in progress at once; 0 runs none here. Default: 4 × cores, at least 8.
     pub worker_concurrency: usize,
-    /// Shortest time between two empty claims. Default: 100 ms.
+    /// Shortest time between two empty claims. At least 1 ms. Default: 100 ms.
     pub poll_interval: Duration,
-    /// Longest sleep when idle. Default: 5 s.
+    /// Longest sleep when idle. Without a listener, work of other processes is looked for every second all the same (see
+    /// `limits::POLL_WITHOUT_LISTENER`); a longer `poll_interval` wins over both. Default: 5 s.
     pub long_poll_timeout: Duration,
 }
 
@@ -91,7 +93,8 @@ impl LeaseConfig {
     }
 }
 
-fn ms(duration: Duration) -> i64 {
+/// Whole ms, as the store counts.
+pub(crate) fn ms(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
@@ -102,7 +105,7 @@ pub struct LivenessConfig {
     pub heartbeat_interval: Duration,
     /// A node without a heartbeat for this long is dead. Default: 30 s.
     pub stale_after: Duration,
-    /// Stable identity; without it host name and process id. Default: none.
+    /// Stable identity, 1 to 512 bytes; without it host name and process id. Default: none.
     pub worker_node_id: Option<String>,
 }
 
@@ -149,6 +152,7 @@ impl Default for ActivityConfig {
 impl EngineConfig {
     /// Checks every rule; the error names the option as JavaScript spells it.
     pub fn validate(&self) -> Result<()> {
+        at_least_one_ms("dispatcherPollIntervalMs", self.dispatch.poll_interval)?;
         at_least_one_ms("orchestratorLockTimeoutMs", self.lease.orchestrator_lock_timeout)?;
         at_least_one_ms("workerLockTimeoutMs", self.lease.worker_lock_timeout)?;
         at_least_one_ms("heartbeatIntervalMs", self.liveness.heartbeat_interval)?;
@@ -173,9 +177,10 @@ impl EngineConfig {
             )));
         }
         if let Some(id) = &self.liveness.worker_node_id
-            && (id.is_empty() || id.contains('\0'))
+            && (id.is_empty() || id.len() > limits::MAX_NODE_ID_BYTES || id.contains('\0'))
         {
-            return Err(invalid("workerNodeId must be a non-empty text without NUL"));
+            let most = limits::MAX_NODE_ID_BYTES;
+            return Err(invalid(format!("workerNodeId must be a text of 1 to {most} bytes without NUL")));
         }
         Ok(())
     }
@@ -223,6 +228,7 @@ mod tests {
 
     #[test]
     fn a_broken_rule_names_its_option() {
+        refused(|c| c.dispatch.poll_interval = Duration::ZERO, "dispatcherPollIntervalMs");
         refused(|c| c.lease.max_attempts = 0, "maxAttempts");
         refused(|c| c.lease.orchestrator_lock_timeout = Duration::ZERO, "orchestratorLockTimeoutMs");
         refused(
@@ -231,6 +237,7 @@ mod tests {
         );
         refused(|c| c.liveness.stale_after = Duration::from_secs(19), "staleAfterMs");
         refused(|c| c.liveness.worker_node_id = Some(String::new()), "workerNodeId");
+        refused(|c| c.liveness.worker_node_id = Some("n".repeat(513)), "workerNodeId");
     }
 
     #[test]

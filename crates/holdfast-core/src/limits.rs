@@ -9,17 +9,19 @@ pub const COMMIT_BATCH_ITEMS: usize = 256;
 /// Payload bytes in one commit batch: keeps one flight well below the query time limit on a slow link.
 pub const COMMIT_BATCH_BYTES: usize = 16 * 1024 * 1024;
 
-/// Client starts and messages that wait for the committer; the next caller waits for room.
+/// Client starts and messages that wait for the committer: sixteen full batches. The next caller waits for room.
 pub const COMMIT_QUEUE_ITEMS: usize = 4096;
 
-/// Runs of a client's item before its error is handed to the caller; engine items are run until the runtime stops.
+/// Runs of a client's item before its error is handed to the caller, who can decide better; engine items are run until
+/// the provider closes.
 pub const CLIENT_COMMIT_RUNS: u32 = 4;
 
-/// First pause after a failed batch; doubles up to [`COMMIT_RETRY_MAX`].
-pub const COMMIT_RETRY_BASE: Duration = Duration::from_millis(20);
+/// First pause after a failed claim or batch: long enough not to press a database that is in trouble, short enough
+/// that one broken session is not noticed. Doubles up to [`RETRY_MAX`].
+pub const RETRY_BASE: Duration = Duration::from_millis(20);
 
-/// Longest pause between two runs of a failing batch.
-pub const COMMIT_RETRY_MAX: Duration = Duration::from_secs(1);
+/// Longest pause between two tries of a failing claim or batch: what a database that is back waits for at most.
+pub const RETRY_MAX: Duration = Duration::from_secs(1);
 
 /// How often rows are looked at that somebody else has locked and a commit waits for: one small statement.
 pub const LOCKED_LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -44,11 +46,15 @@ pub const SUSPECTS_EVERY: Duration = Duration::from_secs(1);
 /// Time limit of one claim, its own and not the query time limit: a slow claim costs nothing but time.
 pub const CLAIM_LIMIT: Duration = Duration::from_secs(60);
 
-/// Longest sleep of the claimer while no listener tells it about work of other processes.
+/// Longest sleep of the claimer while no listener tells it about work of other processes: this is what their work waits
+/// for at most, at the price of one claim a second and idle process.
 pub const POLL_WITHOUT_LISTENER: Duration = Duration::from_millis(1000);
 
-/// Waiters look at the database at first after this long.
+/// Waiters look at the database at first after this long; ends in this process are told without a look.
 pub const WAIT_POLL_BASE: Duration = Duration::from_millis(5);
 
-/// Waiters look at the database at least this often.
+/// Waiters look at the database at least this often: one look serves all waiters of a process.
 pub const WAIT_POLL_MAX: Duration = Duration::from_millis(100);
+
+/// Longest id of a node: with the other columns it stays well below the 2704 bytes that an index entry may have.
+pub const MAX_NODE_ID_BYTES: usize = 512;

@@ -20,7 +20,7 @@ pub(crate) struct Flight {
     pub(crate) node: NodeKey,
     /// Claimed alone.
     pub(crate) isolated: bool,
-    /// When it was handed to JavaScript.
+    /// When its claim arrived: its time on the database's clock goes on from there.
     pub(crate) since: Instant,
     /// Its time limit, or the grace period after an abort.
     pub(crate) limit: Option<AbortHandle>,

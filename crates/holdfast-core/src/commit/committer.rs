@@ -11,7 +11,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{Semaphore, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     task::JoinSet,
 };
 
@@ -126,7 +126,7 @@ struct Worker {
 
 impl Worker {
     async fn run(self) {
-        let mut backoff = Backoff::new(limits::COMMIT_RETRY_BASE, limits::COMMIT_RETRY_MAX);
+        let mut backoff = Backoff::new(limits::RETRY_BASE, limits::RETRY_MAX);
         while self.queue.ready().await {
             let session = match self.pool.acquire(CallerClass::Critical).await {
                 Ok(session) => session,
@@ -184,6 +184,8 @@ impl Worker {
                         parts.push(part);
                     } else if let Some(culprit) = part.pop() {
                         self.counters.commit_refused.add(1);
+                        let code = error.kind().code();
+                        tracing::warn!(code, error = %error.full_text(), "the server refused an item");
                         (culprit.settled)(Err(error));
                     }
                 }
@@ -263,10 +265,7 @@ impl Worker {
                 error.kind() == ErrorKind::CommitUnknown && matches!(pending.item, CommitItem::Send(_));
             let used_up = pending.place.is_some() && pending.runs >= limits::CLIENT_COMMIT_RUNS;
             if unrepeatable || used_up {
-                let kind = error.kind();
-                (pending.settled)(Err(
-                    Error::new(kind, "commit a client's item").caused_by(error.full_text())
-                ));
+                (pending.settled)(Err(told_to_client(&pending.item, error)));
             } else {
                 again.push(pending);
             }
@@ -284,11 +283,25 @@ fn touches(pending: &Pending, locked: &HashSet<String>) -> bool {
     pending.item.instances().iter().any(|instance| locked.contains(*instance))
 }
 
+/// One failure is told to several callers, so its cause goes as text.
+fn told_to_client(item: &CommitItem, error: &Error) -> Error {
+    let context = match item {
+        CommitItem::Start(start) => format!("start {:?}", start.instance),
+        CommitItem::Send(send) => format!("send to {:?}", send.instance),
+        CommitItem::Turn(_) | CommitItem::Activity(_) => "commit".to_owned(),
+    };
+    let told = Error::new(error.kind(), context).caused_by(error.full_text());
+    match error.retry_hint() {
+        Some(delay) => told.retry_after(delay),
+        None => told,
+    }
+}
+
 /// All of a pending item but the item.
 struct Rest {
     bytes: usize,
     runs: u32,
-    place: Option<tokio::sync::OwnedSemaphorePermit>,
+    place: Option<OwnedSemaphorePermit>,
     settled: Settled,
 }
 

@@ -12,9 +12,9 @@ use tokio::sync::{Notify, watch};
 
 use crate::{
     activity::{ActivityRunner, ClaimedTasks},
-    config::EngineConfig,
-    dispatch::Handlers,
-    error::Result,
+    config::{DispatchConfig, EngineConfig},
+    dispatch::{Handlers, pace::Pace},
+    error::{Error, Result},
     failpoint,
     lease::{Keeper, Kind, Return, Returned, Returns},
     limits,
@@ -22,7 +22,7 @@ use crate::{
     provider::Provider,
     store::{
         Fence, NodeKey, activity, node,
-        turn::{self, ClaimRequest, RenewRequest},
+        turn::{self, ClaimRequest},
     },
     telemetry::Backoff,
     turn::{ClaimedBatch, TurnRunner},
@@ -61,11 +61,13 @@ struct Memory {
 }
 
 impl Claimer {
-    /// Claims until `stop` says so.
+    /// Claims until `stop` says so. Dropped half way it may hold rows that nobody here knows of: the heartbeat, or the
+    /// goodbye, frees them.
     pub(crate) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let mut backoff = Backoff::new(limits::COMMIT_RETRY_BASE, limits::COMMIT_RETRY_MAX);
+        let mut backoff = Backoff::new(limits::RETRY_BASE, limits::RETRY_MAX);
         let mut memory = Memory::default();
-        let mut idle = self.shortest_sleep();
+        let DispatchConfig { poll_interval, long_poll_timeout, .. } = self.config.dispatch;
+        let mut pace = Pace::new(poll_interval, long_poll_timeout.min(limits::POLL_WITHOUT_LISTENER));
         while !*stop.borrow() {
             match self.round(&mut memory).await {
                 Ok(round) => {
@@ -73,12 +75,9 @@ impl Claimer {
                     if round.full && self.has_free_slot() {
                         continue;
                     }
-                    idle = if round.claimed > 0 { self.shortest_sleep() } else { idle * 2 };
-                    idle = idle.min(self.longest_sleep());
-                    let sleep = round.next_due.map_or(idle, |due| due.clamp(self.shortest_sleep(), idle));
                     tokio::select! {
                         () = self.wake.notified() => {}
-                        () = tokio::time::sleep(sleep) => {}
+                        () = tokio::time::sleep(pace.after(round.claimed, round.next_due)) => {}
                         _ = stop.changed() => {}
                     }
                 }
@@ -198,10 +197,14 @@ impl Claimer {
         let asked_at = Instant::now();
         let names = self.handlers.names();
         let exact = self.handlers.exact();
+        let wanted = (free.0 > 0 && !names.is_empty(), free.1 > 0 && !self.handlers.activities.is_empty());
+        if wanted == (false, false) {
+            return Ok(Round::default());
+        }
         self.provider.counters().claims.add(1);
         let turns = async {
             let request = self.turn_request(&node, free.0, isolated);
-            if free.0 == 0 || names.is_empty() {
+            if !wanted.0 {
                 return Ok(Vec::new());
             }
             failpoint::hit("claim.turns.before");
@@ -211,7 +214,7 @@ impl Claimer {
         };
         let activities = async {
             let request = self.activity_request(&node, free.1, isolated);
-            if free.1 == 0 || self.handlers.activities.is_empty() {
+            if !wanted.1 {
                 return Ok(Vec::new());
             }
             failpoint::hit("claim.activities.before");
@@ -221,11 +224,8 @@ impl Claimer {
         };
         let (turns, activities) = futures_util::future::join(turns, activities).await;
         // What one queue gave is held also when the other failed.
-        let (turns, failure) = split(turns);
-        let (tasks, failure) = match split(activities) {
-            (tasks, None) => (tasks, failure),
-            (tasks, later) => (tasks, later),
-        };
+        let (mut turns, turns_failed) = split(turns);
+        let (mut tasks, tasks_failed) = split(activities);
         let round = Round {
             claimed: turns.len() + tasks.len(),
             full: !isolated && (free.0 > 0 && turns.len() == free.0 || free.1 > 0 && tasks.len() == free.1),
@@ -233,7 +233,6 @@ impl Claimer {
         };
         self.provider.counters().turns_claimed.add(turns.len() as u64);
         self.provider.counters().activities_claimed.add(tasks.len() as u64);
-        let (mut turns, mut tasks) = (turns, tasks);
         let fences = turns.iter().map(|claimed| claimed.fence).collect();
         let gone = self.fenced_meanwhile(session, &node, Kind::Turn, fences, asked_at).await;
         turns.retain(|claimed| !gone.contains(&claimed.fence));
@@ -246,10 +245,7 @@ impl Claimer {
         if !turns.is_empty() {
             self.turns.take(session, ClaimedBatch { turns, node, isolated, asked_at }).await?;
         }
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(round),
-        }
+        turns_failed.or(tasks_failed).map_or(Ok(round), Err)
     }
 
     /// A reply that came late is followed by one renewal; returns what was fenced by then and is not started. Correctness
@@ -300,7 +296,7 @@ impl Claimer {
         isolated: bool,
         lease: Duration,
     ) -> ClaimRequest<'a> {
-        let times = self.renew_request(lease);
+        let times = self.config.lease.renewal(lease);
         ClaimRequest {
             node,
             limit: i64::try_from(limit).unwrap_or(i64::MAX),
@@ -313,18 +309,6 @@ impl Claimer {
         }
     }
 
-    fn renew_request(&self, lease: Duration) -> RenewRequest {
-        self.config.lease.renewal(lease)
-    }
-
-    fn longest_sleep(&self) -> Duration {
-        self.config.dispatch.long_poll_timeout.min(limits::POLL_WITHOUT_LISTENER).max(SHORTEST_SLEEP)
-    }
-
-    fn shortest_sleep(&self) -> Duration {
-        self.config.dispatch.poll_interval.clamp(SHORTEST_SLEEP, self.longest_sleep())
-    }
-
     fn has_free_slot(&self) -> bool {
         self.turns.free() > 0 || self.activities.free() > 0
     }
@@ -334,10 +318,7 @@ impl Claimer {
     }
 }
 
-/// Below this a sleep is a spin.
-const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
-
-fn split<T>(claimed: Result<Vec<T>>) -> (Vec<T>, Option<crate::error::Error>) {
+fn split<T>(claimed: Result<Vec<T>>) -> (Vec<T>, Option<Error>) {
     match claimed {
         Ok(rows) => (rows, None),
         Err(error) => (Vec::new(), Some(error)),

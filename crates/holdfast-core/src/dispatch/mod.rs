@@ -2,6 +2,7 @@
 
 mod claimer;
 mod handlers;
+mod pace;
 
 pub(crate) use claimer::Claimer;
 pub use handlers::{Handlers, OrchestrationHandler};
