@@ -1,10 +1,11 @@
 //! The liveness thread: one session, one thread, one loop of heartbeats and renewals.
 //!
-//! It registers the node before anything is claimed and says goodbye after the last item is settled. When the session is
-//! lost it opens another; when the node row is gone the node was declared dead: it registers again with a new epoch.
+//! It registers the node before anything is claimed and says goodbye after the last item is settled, or when its runtime
+//! was dropped. When the session is lost it opens another; when the node row is gone the node was declared dead: it
+//! registers again with a new epoch.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -12,7 +13,7 @@ use std::{
 use tokio::sync::{oneshot, watch};
 
 use crate::{
-    config::EngineConfig,
+    config::{EngineConfig, ms},
     error::{Error, ErrorKind, Result},
     failpoint,
     lease::{Keeper, Kind},
@@ -122,8 +123,9 @@ impl Body {
         }
         let interval = self.config.liveness.heartbeat_interval;
         let mut pulse = Pulse::new(interval, self.config.liveness.stale_after, Instant::now());
+        // From a blink to a whole interval: a lost session is opened again well before the node looks stale.
         let mut backoff = Backoff::new(interval / 20, interval);
-        while !*stopped.borrow() {
+        while !is_stopped(&stopped) {
             let now = Instant::now();
             let outcome =
                 if pulse.next() <= now { self.beat(&mut pulse).await } else { self.renew(now).await };
@@ -191,7 +193,7 @@ impl Body {
     }
 
     async fn send_heartbeat(&mut self, times: HeartbeatTimes, sweep: bool) -> Result<Heartbeat> {
-        let limit = self.config.liveness.heartbeat_interval.max(Duration::from_secs(1));
+        let limit = self.limit();
         let (turns, activities) = (self.keeper.held(Kind::Turn), self.keeper.held(Kind::Activity));
         let key = self.lock_node().clone();
         let statements = Arc::clone(self.provider.statements());
@@ -232,7 +234,20 @@ impl Body {
         Ok(())
     }
 
+    /// Longest wait for one answer: an interval, so that nothing keeps the next heartbeat waiting; a second at least, or a
+    /// test's short interval would take every slow answer for a failure.
+    fn limit(&self) -> Duration {
+        self.config.liveness.heartbeat_interval.max(Duration::from_secs(1))
+    }
+
     async fn renew(&mut self, now: Instant) -> Result<()> {
+        match tokio::time::timeout(self.limit(), self.renew_due(now)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Error::new(ErrorKind::Timeout, "renew leases: no answer within its limit")),
+        }
+    }
+
+    async fn renew_due(&mut self, now: Instant) -> Result<()> {
         let lease = &self.config.lease;
         let turns = lease.renewal(lease.orchestrator_lock_timeout);
         let activities = lease.renewal(lease.worker_lock_timeout);
@@ -283,11 +298,25 @@ impl Body {
             .ok_or_else(|| Error::new(ErrorKind::Internal, "the liveness session was just opened"))
     }
 
-    fn lock_node(&self) -> std::sync::MutexGuard<'_, NodeKey> {
+    fn lock_node(&self) -> MutexGuard<'_, NodeKey> {
         self.node.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn ms(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+/// Told to stop, or left alone by a runtime that was dropped without a stop.
+fn is_stopped(stopped: &watch::Receiver<bool>) -> bool {
+    *stopped.borrow() || stopped.has_changed().is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runtime_that_was_dropped_stops_its_thread() {
+        let (stop, stopped) = watch::channel(false);
+        assert!(!is_stopped(&stopped));
+        drop(stop);
+        assert!(is_stopped(&stopped));
+    }
 }
