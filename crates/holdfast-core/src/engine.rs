@@ -31,6 +31,8 @@ use crate::{
 /// A running engine.
 pub struct Engine {
     outbox: Arc<Outbox>,
+    /// Bounded by the slots: each turn and job that was handed out is answered once, and nothing is claimed for a slot
+    /// before its answer was settled. `complete` runs on the JavaScript thread and must not wait.
     answers: mpsc::UnboundedSender<String>,
     turns: Arc<TurnRunner>,
     activities: Arc<ActivityRunner>,
@@ -115,16 +117,21 @@ impl Engine {
         failpoint::hit("crossing.complete.after");
     }
 
-    /// Stops: drains for at most `grace`, then tells bodies to stop, then lets go. Idempotent; a second call waits for the
-    /// first.
+    /// Stops: drains for at most `grace`, then tells bodies to stop, then lets go, at most a second later. Idempotent; a
+    /// second call waits for the first. Dropped half way the tasks end all the same, and the node says goodbye.
     pub async fn shutdown(&self, grace: Duration) {
         let mut parts = self.parts.lock().await;
         let Some(mut taken) = parts.take() else { return };
         // The claimer sees this at its next step.
         let _ = self.stop.send(true);
         self.claimer.wake.notify_one();
-        let deadline = Instant::now() + grace;
-        while taken.claiming.join_next().await.is_some() {}
+        let deadline = Instant::now() + grace.min(LONGEST_GRACE);
+        let claimed = async { while taken.claiming.join_next().await.is_some() {} };
+        let patience = deadline.max(Instant::now() + GOODBYE_LIMIT);
+        if tokio::time::timeout_at(patience.into(), claimed).await.is_err() {
+            // A claim that hangs must not hold up the stop; the goodbye frees what it may have taken.
+            taken.claiming.shutdown().await;
+        }
         let unstarted = self.outbox.drain();
         self.turns.give_back(unstarted.turns);
         self.activities.give_back(unstarted.activities);
@@ -153,8 +160,11 @@ impl Engine {
     }
 
     async fn give_back(&self) {
-        if tokio::time::timeout(GOODBYE_LIMIT, self.claimer.give_back()).await.is_err() {
-            tracing::debug!("leases were not given back; the others will find this node stale");
+        let what = "leases were not given back; the other nodes recover them";
+        match tokio::time::timeout(GOODBYE_LIMIT, self.claimer.give_back()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(error = %error.full_text(), what),
+            Err(_) => tracing::debug!(limit_ms = GOODBYE_LIMIT.as_millis() as u64, what),
         }
     }
 
@@ -221,12 +231,17 @@ impl Rooms {
     }
 }
 
-/// From the abort signal at a stop until the runtime lets go of what still runs.
+/// A longer grace is for ever; beyond it times overflow.
+const LONGEST_GRACE: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// From the abort signal at a stop until the runtime lets go of what still runs: enough for code that heeds its signal.
 const ABORT_GRACE: Duration = Duration::from_millis(200);
 
-/// Longest wait for each of the last statements of a stop.
-const GOODBYE_LIMIT: Duration = Duration::from_millis(500);
+/// Longest wait for giving back and for the goodbye: with both and [`ABORT_GRACE`] a stop ends a second after its grace at
+/// the latest, also when the database is away. What is not given back by then the other nodes recover.
+const GOODBYE_LIMIT: Duration = Duration::from_millis(400);
 
+/// What the liveness thread sets off in the other rooms.
 struct Events {
     turns: Arc<TurnRunner>,
     activities: Arc<ActivityRunner>,
@@ -251,6 +266,7 @@ impl LivenessEvents for Events {
     }
 }
 
+/// Hands answers to their runners; ends when the engine is dropped or stopped.
 async fn answer_loop(
     mut received: mpsc::UnboundedReceiver<String>,
     outbox: Arc<Outbox>,
