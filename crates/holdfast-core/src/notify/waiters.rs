@@ -123,7 +123,10 @@ impl Worker {
                     }
                 }
             };
-            if !ids.is_empty() && self.look(&ids).await.is_err() {
+            if !ids.is_empty()
+                && let Err(error) = self.look(&ids).await
+            {
+                tracing::debug!(waiting = ids.len(), error = %error.full_text(), "no look for ended instances");
                 // The database is away: the poll goes on and each waiter has its own limit.
                 tokio::time::sleep(limits::WAIT_POLL_MAX).await;
             }

@@ -15,3 +15,4 @@ mod store_messages;
 mod store_migrate;
 mod store_plans;
 mod support;
+mod waiters;
