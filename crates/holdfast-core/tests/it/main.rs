@@ -4,6 +4,7 @@ mod engine;
 mod engine_faults;
 mod engine_load;
 mod engine_network;
+mod engine_stops;
 mod lease_claim;
 mod lease_recovery;
 mod lease_settle;
