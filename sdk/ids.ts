@@ -6,6 +6,9 @@ import { HoldfastError } from './errors.js'
 /** Longest name or instance id in bytes of UTF-8: fits an index entry with room for the other columns of its key. */
 export const MAX_NAME_BYTES = 512
 
+/** Longest id of an instance that is addressed: automatic ids of children are longer than those of their parents. */
+const MAX_ADDRESS_BYTES = 1024
+
 /** Longest tag in bytes of UTF-8. */
 export const MAX_TAG_NAME_BYTES = 256
 
@@ -45,7 +48,7 @@ export function checkActivityName(value: unknown, what: string): string {
 
 /** Checks the id of an instance that is addressed: any id, also that of a child. */
 export function checkInstanceId(value: unknown, what = 'instance id'): string {
-  return checkName(value, what)
+  return checkName(value, what, MAX_ADDRESS_BYTES)
 }
 
 /** Checks the id of an instance to be started: it must not look like an automatic child id. */

@@ -289,7 +289,7 @@ impl Execution {
         given: usize,
         applied: u32,
     ) -> TurnResult {
-        let limit = limits::exceeded(self.len, self.bytes, &commands);
+        let limit = limits::exceeded(&self.instance, self.len, self.bytes, &commands);
         let (commands, outcome) = match limit {
             Some(error) => (Vec::new(), ReplyOutcome::Failed { error: error.to_payload() }),
             None => (commands, outcome),
