@@ -382,6 +382,44 @@ export type PoolOptions = JsPoolOptions;
 /** The same as {@link JsRuntimeOptions}. */
 export type RuntimeOptions = JsRuntimeOptions;
 
+/** Numbers of a connection pool at one moment; what is counted is counted since the pool was made. */
+export interface PoolStats {
+    /** The URL without credentials. */
+    url: string;
+    /** Connections at most. */
+    max: number;
+    /** Connections open: in use, being opened, or idle. */
+    total: number;
+    /** Connections unused. */
+    idle: number;
+    /** Callers waiting for a connection. */
+    waiting: number;
+    /** Connections handed out. */
+    acquires: number;
+    /** Half of the last 512 callers had their connection within this time, in ms. */
+    acquireWaitP50Ms: number;
+    /** 95 of 100 of them did, in ms. */
+    acquireWaitP95Ms: number;
+    /** Callers refused with {@link SaturatedError}. */
+    saturationRejections: number;
+    /** Refusals by a server that has no connection left. */
+    capacityRejections: number;
+    /** Callers refused with {@link CircuitOpenError}. */
+    breakerRejections: number;
+    /** Whether the breaker is open. */
+    breakerOpen: boolean;
+    /** Connections that could not be opened, or were lost in use. */
+    connectionErrors: number;
+    /** Statements that the server refused. */
+    queryErrors: number;
+    /** Operations run again after a lost connection. */
+    retries: number;
+    /** The most connections open at once. */
+    peakTotal: number;
+    /** The most callers waiting at once. */
+    peakWaiting: number;
+}
+
 /**
  * A connection to PostgreSQL, shared by clients and runtimes.
  *
@@ -404,8 +442,16 @@ export declare class PostgresProvider {
     static connect(url?: string, options?: PoolOptions): Promise<PostgresProvider>;
     /** The same in a schema of another name, which is made when it is missing. */
     static connectWithSchema(url: string | undefined, schema: string, options?: PoolOptions): Promise<PostgresProvider>;
-    /** Numbers of the pool. */
-    stats(): Record<string, unknown>;
+    /** Numbers of the pool and of the engine. */
+    stats(): ProviderStats;
+    /**
+     * Makes sure that a connection is open and answers, so that the first real call pays for neither the connecting nor a
+     * database that was asleep.
+     *
+     * @example
+     * await provider.warm() // before the server accepts requests
+     */
+    warm(): Promise<void>;
     /** Gives up this share of the pool; the last one closes it. Closing twice is closing once. */
     close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
@@ -413,6 +459,14 @@ export declare class PostgresProvider {
 
 /** Where the URL of a provider came from. */
 export type ProviderSource = 'argument' | 'HOLDFAST_DATABASE_URL' | 'DATABASE_URL' | 'embedded';
+
+/** What a provider tells about itself. */
+export interface ProviderStats {
+    /** The connection pool, shared by all providers of this process with the same URL and options. */
+    pool: PoolStats;
+    /** What this provider's clients and runtimes did, for people and dashboards; names may come and go. */
+    counters: Record<string, number>;
+}
 
 /** How an activity is to be run. */
 export interface ActivityOptions {

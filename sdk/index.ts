@@ -30,7 +30,7 @@ export {
 export { OrchestrationHandle } from './handle.js'
 export { MAX_NAME_BYTES, MAX_TAG_NAME_BYTES } from './ids.js'
 export type { Duration, JsPoolOptions, JsRuntimeOptions, PoolOptions, RuntimeOptions } from './options.js'
-export { PostgresProvider, type ProviderSource } from './provider.js'
+export { type PoolStats, PostgresProvider, type ProviderSource, type ProviderStats } from './provider.js'
 export { type ActivityOptions, OrchestrationContext, type ResultOf } from './replay/context.js'
 export type { ActivityTask, RaceResult, Settled, Task } from './replay/task.js'
 export type { ActivityRetryPolicy, RetryPolicy } from './retry.js'

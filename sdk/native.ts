@@ -11,6 +11,7 @@ import type { Outcome } from './unwrap.js'
 /** A connected pool with its schema. */
 export interface NativeProvider {
   close(): Promise<Outcome<null>>
+  warm(): Promise<Outcome<null>>
   stats(): string
 }
 

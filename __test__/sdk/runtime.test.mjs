@@ -241,7 +241,8 @@ test('a provider says where its URL came from', async (t) => {
   const first = await PostgresProvider.connectWithSchema(undefined, 'my schema', { maxClients: 2 })
   assert.deepEqual([first.source, second.source, first.schema, second.schema], ['HOLDFAST_DATABASE_URL', 'DATABASE_URL', 'my schema', 'holdfast'])
   assert.deepEqual(log.calls.slice(-2), [['connect', 'postgres://second/db', 'holdfast', {}], ['connect', 'postgres://first/db', 'my schema', { maxClients: 2 }]])
-  assert.deepEqual(first.stats(), { total: 0 })
+  assert.deepEqual(first.stats(), { pool: { total: 0 }, counters: {} })
+  assert.equal(await first.warm(), undefined)
 })
 
 test('the embedded server is never started in production', async (t) => {

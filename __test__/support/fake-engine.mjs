@@ -165,8 +165,12 @@ export function fakeBinding({ cold = false } = {}) {
       log.calls.push(['close'])
       return { value: null }
     }
+    async warm() {
+      log.calls.push(['warm'])
+      return { value: null }
+    }
     stats() {
-      return '{"total":0}'
+      return '{"pool":{"total":0},"counters":{}}'
     }
   }
 

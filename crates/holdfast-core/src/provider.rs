@@ -114,11 +114,25 @@ impl Provider {
             "idle": pool.idle,
             "waiting": pool.waiting,
             "acquires": pool.acquires,
+            "acquireWaitP50Ms": ms(pool.acquire_wait_p50),
+            "acquireWaitP95Ms": ms(pool.acquire_wait_p95),
             "saturationRejections": pool.saturation_rejections,
+            "capacityRejections": pool.capacity_rejections,
+            "breakerRejections": pool.breaker_rejections,
+            "breakerOpen": pool.breaker_open,
             "connectionErrors": pool.connection_errors,
+            "queryErrors": pool.query_errors,
+            "retries": pool.retries,
+            "peakTotal": pool.peak_total,
+            "peakWaiting": pool.peak_waiting,
         });
         let counters: serde_json::Map<String, serde_json::Value> =
             self.counters.all().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
         serde_json::json!({ "pool": pool, "counters": counters }).to_string()
     }
+}
+
+/// In ms, to the microsecond.
+fn ms(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1_000_000.0).round() / 1_000.0
 }

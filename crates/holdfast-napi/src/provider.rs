@@ -46,6 +46,12 @@ impl JsPostgresProvider {
         Ok(()).into()
     }
 
+    /// Makes sure that a connection is there and answers.
+    #[napi]
+    pub async fn warm(&self) -> JsOutcome {
+        self.inner.pool().warm().await.into()
+    }
+
     /// Counters and pool state as JSON.
     #[napi]
     pub fn stats(&self) -> String {

@@ -6,7 +6,7 @@ use holdfast_replay::{MessageBody, event::StoredEvent};
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    pool::CallerClass,
+    pool::{CallerClass, Loan},
     provider::Provider,
     store::{
         commit::{CommitItem, CommitOutcome, Send, Start},
@@ -69,8 +69,10 @@ impl Client {
 
     /// An instance, if it exists.
     pub async fn get(&self, instance: &str) -> Result<Option<InstanceRow>> {
-        let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
-        let rows = instance::get(&session, self.provider.statements(), &[instance.to_owned()]).await?;
+        let ids = [instance.to_owned()];
+        let (statements, ids) = (self.provider.statements(), ids.as_slice());
+        let get = |session: Loan| async move { instance::get(&session, statements, ids).await };
+        let rows = self.provider.pool().run(CallerClass::Ordinary, get).await?;
         Ok(rows.into_iter().next())
     }
 
@@ -81,8 +83,11 @@ impl Client {
 
     /// History of one execution.
     pub async fn history(&self, instance: &str, execution: i64) -> Result<Vec<StoredEvent>> {
-        let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
-        instance::read_history(&session, self.provider.statements(), instance, execution).await
+        let statements = self.provider.statements();
+        let read = |session: Loan| async move {
+            instance::read_history(&session, statements, instance, execution).await
+        };
+        self.provider.pool().run(CallerClass::Ordinary, read).await
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     limits,
     notify::Wakes,
-    pool::{CallerClass, Pool},
+    pool::{CallerClass, Loan, Pool},
     store::{
         Statements,
         instance::{self, InstanceRow},
@@ -134,12 +134,15 @@ impl Worker {
     }
 
     async fn look(&self, ids: &[String]) -> Result<()> {
-        let session = self.pool.acquire(CallerClass::Ordinary).await?;
-        let ended = instance::ended(&session, &self.statements, ids).await?;
-        if ended.is_empty() {
-            return Ok(());
-        }
-        for row in instance::get(&session, &self.statements, &ended).await? {
+        let statements = &self.statements;
+        let look = |session: Loan| async move {
+            let ended = instance::ended(&session, statements, ids).await?;
+            if ended.is_empty() {
+                return Ok(Vec::new());
+            }
+            instance::get(&session, statements, &ended).await
+        };
+        for row in self.pool.run(CallerClass::Ordinary, look).await? {
             for sender in lock(&self.waiting).by_instance.remove(&row.instance).unwrap_or_default() {
                 // A waiter that ran out meanwhile is not interested any more.
                 let _ = sender.send(row.clone());

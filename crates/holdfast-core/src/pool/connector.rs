@@ -5,9 +5,10 @@
 
 use std::{collections::hash_map::RandomState, hash::BuildHasher, time::Duration};
 
-use tokio_postgres::{Config, NoTls, config::SslMode};
+use tokio_postgres::{Client, Config, NoTls, config::SslMode};
 
 use super::{
+    cancel::Address,
     classify::{classify, engine_error},
     config::PoolConfig,
     driving::Driving,
@@ -84,8 +85,8 @@ impl Route {
         let mut last = Error::new(ErrorKind::Internal, "a target without hosts");
         for at in 0..hosts.len() {
             let host = &hosts[(start + at) % hosts.len()];
-            let config = self.driver_config(host, application_name);
-            match tokio::time::timeout(self.connect_limit, self.open_host(&config, query_limit)).await {
+            let opening = self.open_host(host, application_name, query_limit);
+            match tokio::time::timeout(self.connect_limit, opening).await {
                 Ok(Ok(session)) => return Ok(session),
                 Ok(Err(error)) => last = self.describe(error),
                 Err(_) => {
@@ -100,44 +101,25 @@ impl Route {
 
     async fn open_host(
         &self,
-        config: &Config,
+        host: &Host,
+        application_name: &str,
         query_limit: Duration,
     ) -> Result<Session, tokio_postgres::Error> {
+        let config = self.driver_config(host, application_name);
+        let address = Address::of(host);
+        let open = async |way| {
+            let (client, driving) = open_way(&config, way, &address).await?;
+            Ok(Session::new(client, driving, self.named_statements, query_limit))
+        };
         // Encryption has no meaning on a socket of this machine.
-        let local = !matches!(config.get_hosts(), [tokio_postgres::config::Host::Tcp(_)]);
-        let first = if local { &Way::Plain } else { &self.ways.first };
-        let error = match self.open_way(config, first, query_limit).await {
+        let local = matches!(host.name, HostName::Unix(_));
+        let error = match open(if local { &Way::Plain } else { &self.ways.first }).await {
             Ok(session) => return Ok(session),
             Err(error) => error,
         };
         match &self.ways.second {
-            Some(second) if !local && asks_for_the_other_way(&error) => {
-                self.open_way(config, second, query_limit).await
-            }
+            Some(second) if !local && asks_for_the_other_way(&error) => open(second).await,
             _ => Err(error),
-        }
-    }
-
-    async fn open_way(
-        &self,
-        config: &Config,
-        way: &Way,
-        limit: Duration,
-    ) -> Result<Session, tokio_postgres::Error> {
-        let mut config = config.clone();
-        match way {
-            Way::Plain => {
-                config.ssl_mode(SslMode::Disable);
-                let (client, connection) = config.connect(NoTls).await?;
-                Ok(Session::new(client, Driving::start(connection, NoTls), self.named_statements, limit))
-            }
-            Way::Encrypted(tls) | Way::Either(tls) => {
-                let encrypted = matches!(way, Way::Encrypted(_));
-                config.ssl_mode(if encrypted { SslMode::Require } else { SslMode::Prefer });
-                let (client, connection) = config.connect(tls.clone()).await?;
-                let driving = Driving::start(connection, tls.clone());
-                Ok(Session::new(client, driving, self.named_statements, limit))
-            }
         }
     }
 
@@ -184,6 +166,27 @@ impl Route {
         match classify(&error).kind {
             ErrorKind::Query => Error::new(ErrorKind::Url, text).caused_by(error),
             _ => engine_error(error, text),
+        }
+    }
+}
+
+async fn open_way(
+    config: &Config,
+    way: &Way,
+    address: &Address,
+) -> Result<(Client, Driving), tokio_postgres::Error> {
+    let mut config = config.clone();
+    let address = address.clone();
+    match way {
+        Way::Plain => {
+            let (client, connection) = config.ssl_mode(SslMode::Disable).connect(NoTls).await?;
+            Ok((client, Driving::start(connection, address, None)))
+        }
+        Way::Encrypted(tls) | Way::Either(tls) => {
+            let encrypted = matches!(way, Way::Encrypted(_));
+            config.ssl_mode(if encrypted { SslMode::Require } else { SslMode::Prefer });
+            let (client, connection) = config.connect(tls.clone()).await?;
+            Ok((client, Driving::start(connection, address, Some(tls.clone()))))
         }
     }
 }

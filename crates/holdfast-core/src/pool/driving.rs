@@ -14,10 +14,9 @@ use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
 };
-use tokio_postgres::{
-    AsyncMessage, CancelToken, Connection, Error, Notification, Socket,
-    tls::{MakeTlsConnect, TlsConnect},
-};
+use tokio_postgres::{AsyncMessage, CancelToken, Connection, Error, Notification, Socket};
+
+use super::cancel::{Address, CancelTls};
 
 /// Notifications kept for a reader that is slow; each is a hint that one sweep of the queues answers, so more is waste.
 const NOTIFICATIONS: usize = 1024;
@@ -34,19 +33,15 @@ pub(super) struct Driving {
 }
 
 impl Driving {
-    /// Starts the task on the current runtime; `tls` is for cancel requests.
-    pub(super) fn start<S, T>(connection: Connection<Socket, S>, tls: T) -> Self
+    /// Starts the task on the current runtime; cancel requests go to `address`, encrypted by `tls`.
+    pub(super) fn start<S>(connection: Connection<Socket, S>, address: Address, tls: CancelTls) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        T: MakeTlsConnect<Socket> + Send + 'static,
-        T::TlsConnect: Send,
-        T::Stream: Send,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         let ended = Arc::new(OnceLock::new());
         let (notify, notifications) = mpsc::channel(NOTIFICATIONS);
         let (stop_query, to_stop) = oneshot::channel();
-        let task = tokio::spawn(drive(connection, tls, to_stop, Arc::clone(&ended), notify));
+        let task = tokio::spawn(drive(connection, (address, tls), to_stop, Arc::clone(&ended), notify));
         Self {
             task: Mutex::new(Some(task)),
             stop_query: Mutex::new(Some(stop_query)),
@@ -94,15 +89,14 @@ fn take<T>(place: &Mutex<Option<T>>) -> Option<T> {
     place.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-async fn drive<S, T>(
+async fn drive<S>(
     mut connection: Connection<Socket, S>,
-    tls: T,
+    (address, tls): (Address, CancelTls),
     to_stop: oneshot::Receiver<CancelToken>,
     ended: Arc<OnceLock<String>>,
     notify: mpsc::Sender<Notification>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
-    T: MakeTlsConnect<Socket>,
 {
     let reading = async {
         while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
@@ -120,7 +114,7 @@ async fn drive<S, T>(
         // With the sender gone and nothing sent, the session says its goodbye by itself.
         Ok(token) = to_stop => {
             // Nobody waits for the outcome: a query that goes on runs into its end or the server's limits.
-            let _ = tokio::time::timeout(FAREWELL, token.cancel_query(tls)).await;
+            let _ = tokio::time::timeout(FAREWELL, address.cancel(&token, tls)).await;
         }
         error = reading => if let Some(error) = error {
             let reason = describe(&error);
@@ -130,6 +124,7 @@ async fn drive<S, T>(
     }
 }
 
-fn describe(error: &Error) -> String {
+/// The server's words, or else the driver's.
+pub(super) fn describe(error: &Error) -> String {
     error.as_db_error().map_or_else(|| error.to_string(), ToString::to_string)
 }

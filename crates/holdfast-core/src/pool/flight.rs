@@ -60,7 +60,7 @@ pub(super) async fn run(
     match ended {
         Ok(outcome) => {
             flight.end();
-            outcome
+            outcome.inspect(|_| inner.answered())
         }
         Err(_) if commit_sent => Err(unknown(time_limit("transaction", limit))),
         Err(_) => Err(time_limit("transaction", limit)),

@@ -80,8 +80,7 @@ impl Gate {
 
     /// A caller asks for a place.
     pub(crate) fn enter(&mut self, class: CallerClass, now: Instant) -> Entry {
-        if self.admitted < self.capacity {
-            self.admitted += 1;
+        if self.enter_if_free() {
             return Entry::Admitted;
         }
         if self.waiting() >= self.max_waiting {
@@ -95,6 +94,15 @@ impl Gate {
             CallerClass::Ordinary => self.ordinary.push_back(waiter),
         }
         Entry::Waiting(ticket)
+    }
+
+    /// Takes a place if one is free; true when it did.
+    pub(crate) fn enter_if_free(&mut self) -> bool {
+        let free = self.admitted < self.capacity;
+        if free {
+            self.admitted += 1;
+        }
+        free
     }
 
     /// A place is given back. It goes to the waiter returned, with the time it waited, or is free.
@@ -125,6 +133,7 @@ impl Gate {
     }
 
     /// Places taken.
+    #[cfg(test)]
     pub(crate) fn admitted(&self) -> usize {
         self.admitted
     }

@@ -7,9 +7,17 @@ use super::{session::Session, shared::Shared};
 /// A session of the pool, held until dropped. A session that is broken, has a call in flight or ran a free-form batch
 /// is closed then instead of reused.
 pub struct Lease {
+    // Dropped in this order: the session is back before the place is, so the next caller finds it.
+    loan: Loan,
+    _place: Place,
+}
+
+/// A session on loan to one run of an operation, see [`super::Pool::run`]; like a lease but for the place in the pool,
+/// which the operation keeps through all its runs.
+pub struct Loan {
     /// Present until `drop`.
     session: Option<Session>,
-    place: Place,
+    pool: Arc<Shared>,
 }
 
 /// A place in the pool, given back exactly once.
@@ -24,17 +32,30 @@ impl Drop for Place {
 }
 
 impl Lease {
-    pub(super) fn new(session: Session, place: Place) -> Self {
-        Self { session: Some(session), place }
+    pub(super) fn new(loan: Loan, place: Place) -> Self {
+        Self { loan, _place: place }
     }
 }
 
-impl Drop for Lease {
+impl Loan {
+    pub(super) fn new(session: Session, pool: &Arc<Shared>) -> Self {
+        Self { session: Some(session), pool: Arc::clone(pool) }
+    }
+}
+
+impl Drop for Loan {
     fn drop(&mut self) {
-        // The session is back before the place is, so the next caller finds it.
         if let Some(session) = self.session.take() {
-            self.place.pool.take_back(session);
+            self.pool.take_back(session);
         }
+    }
+}
+
+impl Deref for Loan {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        self.session.as_ref().expect("present until the loan is dropped")
     }
 }
 
@@ -42,12 +63,18 @@ impl Deref for Lease {
     type Target = Session;
 
     fn deref(&self) -> &Session {
-        self.session.as_ref().expect("present until the lease is dropped")
+        &self.loan
     }
 }
 
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease").field("session", &self.session).finish()
+        f.debug_struct("Lease").field("session", &self.loan.session).finish()
+    }
+}
+
+impl fmt::Debug for Loan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loan").field("session", &self.session).finish()
     }
 }

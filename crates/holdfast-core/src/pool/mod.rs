@@ -4,6 +4,8 @@
 //! broken, busy or changed never goes to another caller; credentials appear in no error and no log. It never decides
 //! what is done about an error.
 
+mod breaker;
+mod cancel;
 mod classify;
 mod config;
 mod connector;
@@ -11,22 +13,26 @@ mod driving;
 mod endpoint;
 mod flight;
 mod gate;
+mod health;
 mod lease;
 mod places;
 mod prepared;
 mod registry;
+mod retry;
 mod security;
 mod session;
 mod shared;
 mod statement;
 mod stats;
+mod tally;
 mod target;
+mod upkeep;
 mod url;
 
 pub use self::{
     config::{MAX_CLIENTS_CAP, PoolConfig, PoolerMode},
     gate::CallerClass,
-    lease::Lease,
+    lease::{Lease, Loan},
     registry::Pool,
     session::{Limited, Session, SessionPurpose},
     statement::Statement,

@@ -6,6 +6,7 @@
 use std::{
     collections::HashMap,
     fmt,
+    future::Future,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -19,7 +20,8 @@ use super::{
     connector::Connector,
     endpoint::Endpoints,
     gate::CallerClass,
-    lease::Lease,
+    lease::{Lease, Loan},
+    retry,
     session::{Session, SessionPurpose},
     shared::{Shared, closed},
     stats::PoolStats,
@@ -88,6 +90,27 @@ impl Pool {
             return Err(closed());
         }
         self.shared.acquire(class).await
+    }
+
+    /// Runs an operation that may be run twice, and runs the whole of it again, up to `retry_attempts` times, when the
+    /// connection was lost, a time limit ran out or a transaction lost against another. Dropping the future gives the
+    /// operation up and breaks its session if a call is in flight.
+    pub async fn run<T, F>(&self, class: CallerClass, operation: impl Fn(Loan) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(closed());
+        }
+        retry::run(&self.shared, class, operation).await
+    }
+
+    /// Makes sure that a session is there and answers, so that the first real call need not wait for a connection, or
+    /// for a database that was asleep. Dropping the future gives it up.
+    pub async fn warm(&self) -> Result<()> {
+        let limit = self.shared.config.query_timeout;
+        let prove = |session: Loan| async move { session.prove(limit).await };
+        self.run(CallerClass::Ordinary, prove).await
     }
 
     /// Opens a session outside the pool, on the direct URL. The caller owns it and counts it.

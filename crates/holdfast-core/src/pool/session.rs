@@ -9,7 +9,7 @@ use std::{
     future::Future,
     ops::Deref,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -23,7 +23,8 @@ use tokio_postgres::{
 
 use super::{
     classify::{classify, engine_error},
-    driving::Driving,
+    driving::{Driving, describe},
+    health::Member,
     prepared::Prepared,
     statement::Statement,
 };
@@ -64,6 +65,8 @@ pub(super) struct Inner {
     interrupted: AtomicBool,
     in_flight: AtomicUsize,
     free_form: AtomicBool,
+    /// Set for sessions of the pool.
+    member: OnceLock<Member>,
 }
 
 /// A call in progress: dropped before its end, it breaks the session.
@@ -102,8 +105,19 @@ impl Inner {
         if !self.is_lost() {
             return Ok(());
         }
-        let reason = self.driving.end_reason().unwrap_or("an earlier call was given up or failed");
+        let ended = self.driving.end_reason();
+        if let (Some(reason), Some(member)) = (ended, self.member.get()) {
+            member.failed(ErrorKind::Unavailable, || reason.to_owned());
+        }
+        let reason = ended.unwrap_or("an earlier call was given up or failed");
         Err(Error::new(ErrorKind::Unavailable, format!("{doing}: the session is lost: {reason}")))
+    }
+
+    /// A call was answered without an error.
+    pub(super) fn answered(&self) {
+        if let Some(member) = self.member.get() {
+            member.answered();
+        }
     }
 
     fn is_lost(&self) -> bool {
@@ -160,7 +174,7 @@ impl Inner {
         match tokio::time::timeout(limit, call).await {
             Ok(answer) => {
                 flight.end();
-                answer.map_err(|error| self.judge(error, doing))
+                answer.inspect(|_| self.answered()).map_err(|error| self.judge(error, doing))
             }
             Err(_) => Err(time_limit(doing, limit)),
         }
@@ -168,8 +182,13 @@ impl Inner {
 
     /// The engine's error for one of this session; marks the session when it is lost with it.
     pub(super) fn judge(&self, error: tokio_postgres::Error, doing: &str) -> Error {
-        if classify(&error).session_lost {
+        let class = classify(&error);
+        if class.session_lost {
             self.break_off();
+        }
+        if let Some(member) = self.member.get() {
+            let known = self.driving.end_reason();
+            member.failed(class.kind, || known.map_or_else(|| describe(&error), str::to_owned));
         }
         let known = if error.as_db_error().is_some() { None } else { self.driving.end_reason() };
         let doing = known
@@ -220,6 +239,7 @@ impl Session {
             interrupted: AtomicBool::new(false),
             in_flight: AtomicUsize::new(0),
             free_form: AtomicBool::new(false),
+            member: OnceLock::new(),
         };
         Self { inner: Arc::new(inner), limit }
     }
@@ -279,6 +299,18 @@ impl Session {
             Ok(())
         };
         inner.limited("prepare", self.limit, call).await
+    }
+
+    /// Proves that the session answers, all the way to the server. Dropping the future breaks the session.
+    pub(super) async fn prove(&self, limit: Duration) -> Result<()> {
+        let call = self.inner.client.batch_execute(include_str!("../../sql/pool/prove.sql"));
+        self.inner.limited("prove a session", limit, call).await
+    }
+
+    /// From here on the session is one of the pool's.
+    pub(super) fn enlist(&self, member: Member) {
+        // A session is opened for one pool only, so nobody was there before.
+        let _ = self.inner.member.set(member);
     }
 
     /// Whether the session must not be used any more.

@@ -1,14 +1,11 @@
 //! What all shares of a pool have in common: admission in front, idle sessions behind.
 //!
-//! Invariant: a caller holds a place of the gate before it takes or opens a session, and opens one only when none is
-//! idle, so sessions open never exceed places. The lock is never held across an await.
+//! Invariant: whoever takes or opens a session holds a place of the gate before, and opens one only when none is idle, so
+//! sessions open never exceed places. The lock is never held across an await.
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -18,34 +15,37 @@ use super::{
     config::PoolConfig,
     connector::Connector,
     gate::{CallerClass, Entry, Gate, Ticket},
-    lease::{Lease, Place},
+    health::{Health, Member},
+    lease::{Lease, Loan, Place},
     session::Session,
     stats::PoolStats,
+    upkeep,
 };
 use crate::error::{Error, ErrorKind, Result};
 
 /// What all shares have in common.
 pub(super) struct Shared {
-    config: PoolConfig,
+    pub(super) config: PoolConfig,
+    pub(super) health: Arc<Health>,
     connector: Connector,
     state: Mutex<State>,
-    acquires: AtomicU64,
-    saturation_rejections: AtomicU64,
-    connection_errors: AtomicU64,
 }
 
-struct State {
-    gate: Gate,
+pub(super) struct State {
+    pub(super) gate: Gate,
     waiting: HashMap<Ticket, oneshot::Sender<()>>,
-    idle: Vec<Idle>,
-    closed: bool,
-    /// Closes sessions that were idle too long.
-    sweeper: Option<JoinHandle<()>>,
+    pub(super) idle: Vec<Idle>,
+    pub(super) closed: bool,
+    /// Looks after idle sessions.
+    upkeep: Vec<JoinHandle<()>>,
 }
 
-struct Idle {
-    session: Session,
-    since: Instant,
+pub(super) struct Idle {
+    pub(super) session: Session,
+    /// When it was given back.
+    pub(super) since: Instant,
+    /// When it was last known to answer.
+    pub(super) proved: Instant,
 }
 
 pub(super) fn closed() -> Error {
@@ -53,26 +53,18 @@ pub(super) fn closed() -> Error {
 }
 
 impl Shared {
-    /// A new pool; idle sessions are swept on the current runtime.
+    /// A new pool; idle sessions are looked after on the current runtime.
     pub(super) fn start(connector: Connector, config: PoolConfig) -> Arc<Self> {
         let state = State {
             gate: Gate::new(config.max_clients, config.max_waiting),
             waiting: HashMap::new(),
             idle: Vec::new(),
             closed: false,
-            sweeper: None,
+            upkeep: Vec::new(),
         };
-        // A session lives between one and one and a half times the idle limit.
-        let interval = (config.idle_timeout / 2).max(Duration::from_millis(10));
-        let shared = Arc::new(Self {
-            config,
-            connector,
-            state: Mutex::new(state),
-            acquires: AtomicU64::new(0),
-            saturation_rejections: AtomicU64::new(0),
-            connection_errors: AtomicU64::new(0),
-        });
-        shared.state().sweeper = Some(tokio::spawn(sweep(Arc::downgrade(&shared), interval)));
+        let health = Health::new(&config);
+        let shared = Arc::new(Self { config, health, connector, state: Mutex::new(state) });
+        shared.state().upkeep = upkeep::start(&shared);
         shared
     }
 
@@ -82,27 +74,62 @@ impl Shared {
 
     /// Whether a session was ever had.
     pub(super) fn is_proved(&self) -> bool {
-        self.acquires.load(Ordering::Relaxed) > 0
+        self.health.tally.acquires.get() > 0
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) async fn acquire(self: &Arc<Self>, class: CallerClass) -> Result<Lease> {
-        let limit = self.config.acquire_timeout;
-        let place = match tokio::time::timeout(limit, self.admit(class)).await {
-            Ok(place) => place?,
-            Err(_) => return Err(self.waited_too_long()),
+        let asked = Instant::now();
+        let place = self.enter(class).await?;
+        let loan = self.lend(asked).await?;
+        Ok(Lease::new(loan, place))
+    }
+
+    /// Waits for a place, for the acquire limit at most; refused at once while the breaker is open.
+    pub(super) async fn enter(self: &Arc<Self>, class: CallerClass) -> Result<Place> {
+        self.health.look(Instant::now())?;
+        match tokio::time::timeout(self.config.acquire_timeout, self.admit(class)).await {
+            Ok(place) => place,
+            Err(_) => Err(self.waited_too_long()),
+        }
+    }
+
+    /// A session for a caller who holds a place and asked at this time.
+    pub(super) async fn lend(self: &Arc<Self>, asked: Instant) -> Result<Loan> {
+        // The breaker may have opened while the caller waited.
+        let session = match self.health.enter(Instant::now())? {
+            Some(trial) => {
+                // Sessions from before prove nothing.
+                drop(self.drain_idle());
+                let opened = self.open_proved().await;
+                trial.ended(&opened);
+                opened?
+            }
+            None => match self.take_idle(Instant::now()) {
+                Some(session) => session,
+                None => self.open().await?,
+            },
         };
-        let session = match self.take_idle(Instant::now()) {
-            Some(session) => session,
-            None => self.connector.open_pooled().await.inspect_err(|_| {
-                self.connection_errors.fetch_add(1, Ordering::Relaxed);
-            })?,
-        };
-        self.acquires.fetch_add(1, Ordering::Relaxed);
-        Ok(Lease::new(session, place))
+        self.health.tally.acquired(asked.elapsed());
+        Ok(Loan::new(session, self))
+    }
+
+    async fn open(&self) -> Result<Session> {
+        let member = Member::new(&self.health);
+        let opened = self.connector.open_pooled().await;
+        let session = opened.inspect_err(|error| self.health.not_opened(error))?;
+        session.enlist(member);
+        Ok(session)
+    }
+
+    /// A pooler accepts connections to a database that is away; only an answer proves the whole way.
+    async fn open_proved(&self) -> Result<Session> {
+        let session = self.open().await?;
+        session.prove(self.config.connect_timeout).await?;
+        Ok(session)
     }
 
     async fn admit(self: &Arc<Self>, class: CallerClass) -> Result<Place> {
@@ -114,12 +141,13 @@ impl Shared {
             match state.gate.enter(class, Instant::now()) {
                 Entry::Admitted => return Ok(Place { pool: Arc::clone(self) }),
                 Entry::Waiting(ticket) => {
+                    self.health.tally.waiting(state.gate.waiting());
                     let (tell, told) = oneshot::channel();
                     state.waiting.insert(ticket, tell);
                     (ticket, told)
                 }
                 Entry::Full { waiting, retry_after } => {
-                    self.saturation_rejections.fetch_add(1, Ordering::Relaxed);
+                    self.health.tally.saturation_rejections.add(1);
                     let text = format!("{waiting} callers wait for a session of the pool already");
                     return Err(Error::new(ErrorKind::Saturated, text).retry_after(retry_after));
                 }
@@ -136,7 +164,7 @@ impl Shared {
     }
 
     fn waited_too_long(&self) -> Error {
-        self.saturation_rejections.fetch_add(1, Ordering::Relaxed);
+        self.health.tally.saturation_rejections.add(1);
         let (waiting, hint) = {
             let state = self.state();
             (state.gate.waiting(), state.gate.retry_hint())
@@ -162,20 +190,16 @@ impl Shared {
         found
     }
 
-    fn close_idle(&self, now: Instant) {
-        let mut state = self.state();
-        let (dead, kept) =
-            state.idle.drain(..).partition(|idle: &Idle| idle.is_over(now, self.config.idle_timeout));
-        state.idle = kept;
-        drop(state);
-        let _: Vec<Idle> = dead;
+    fn drain_idle(&self) -> Vec<Idle> {
+        std::mem::take(&mut self.state().idle)
     }
 
     /// A session comes back from a caller.
     pub(super) fn take_back(&self, session: Session) {
         let mut state = self.state();
         if session.is_reusable() && !state.closed {
-            state.idle.push(Idle { session, since: Instant::now() });
+            let now = Instant::now();
+            state.idle.push(Idle { session, since: now, proved: now });
         } else {
             drop(state);
             drop(session);
@@ -205,24 +229,39 @@ impl Shared {
     pub(super) fn shut(&self) -> Vec<Session> {
         let mut state = self.state();
         state.closed = true;
-        if let Some(sweeper) = state.sweeper.take() {
-            sweeper.abort();
+        for task in state.upkeep.drain(..) {
+            task.abort();
         }
         state.waiting.clear();
         state.idle.drain(..).map(|idle| idle.session).collect()
     }
 
     pub(super) fn stats(&self) -> PoolStats {
-        let state = self.state();
+        let (idle, waiting) = {
+            let state = self.state();
+            (state.idle.len(), state.gate.waiting())
+        };
+        let tally = &self.health.tally;
+        let (total, peak_total) = tally.open();
+        let (acquire_wait_p50, acquire_wait_p95) = tally.waits();
         PoolStats {
             url: self.connector.redacted_url().to_owned(),
             max: self.config.max_clients,
-            total: state.gate.admitted() + state.idle.len(),
-            idle: state.idle.len(),
-            waiting: state.gate.waiting(),
-            acquires: self.acquires.load(Ordering::Relaxed),
-            saturation_rejections: self.saturation_rejections.load(Ordering::Relaxed),
-            connection_errors: self.connection_errors.load(Ordering::Relaxed),
+            total,
+            idle,
+            waiting,
+            acquires: tally.acquires.get(),
+            acquire_wait_p50,
+            acquire_wait_p95,
+            saturation_rejections: tally.saturation_rejections.get(),
+            capacity_rejections: tally.capacity_rejections.get(),
+            breaker_rejections: tally.breaker_rejections.get(),
+            breaker_open: self.health.breaker_is_open(),
+            connection_errors: tally.connection_errors.get(),
+            query_errors: tally.query_errors.get(),
+            retries: tally.retries.get(),
+            peak_total,
+            peak_waiting: tally.peak_waiting(),
         }
     }
 }
@@ -242,15 +281,7 @@ impl Drop for Waiter<'_> {
 }
 
 impl Idle {
-    fn is_over(&self, now: Instant, limit: Duration) -> bool {
+    pub(super) fn is_over(&self, now: Instant, limit: Duration) -> bool {
         self.session.is_broken() || now.saturating_duration_since(self.since) >= limit
-    }
-}
-
-async fn sweep(pool: Weak<Shared>, interval: Duration) {
-    loop {
-        tokio::time::sleep(interval).await;
-        let Some(pool) = pool.upgrade() else { return };
-        pool.close_idle(Instant::now());
     }
 }

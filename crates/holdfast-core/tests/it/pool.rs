@@ -1,8 +1,11 @@
 //! The pool against a real server, one file for each subject.
 
 mod admission;
+mod breaker;
 mod encryption;
 mod network;
+mod pooler;
+mod recovery;
 mod sessions;
 mod transactions;
 
