@@ -326,7 +326,7 @@ export interface JsPoolOptions {
     breakerOpenMs?: Duration;
     /** Whether a transaction-mode pooler is in between. Default: `'auto'`. */
     pooled?: boolean | 'auto';
-    /** URL that leads past the pooler, for migrations and LISTEN. Default: the same URL. */
+    /** URL that leads past the pooler, for migrations and heartbeats. Default: the same URL. */
     directUrl?: string;
     /** Application name shown in `pg_stat_activity`. Default: `holdfast`. */
     applicationName?: string;
@@ -342,7 +342,10 @@ export interface JsRuntimeOptions {
     workerConcurrency?: number;
     /** Shortest time between two empty claims. Default: 100 ms. */
     dispatcherPollIntervalMs?: Duration;
-    /** Longest sleep when idle while the listener is healthy. Default: 5 s. */
+    /**
+     * Longest sleep when idle. Work of other processes is looked for every second all the same, unless
+     * `dispatcherPollIntervalMs` is longer. Default: 5 s.
+     */
     dispatcherLongPollTimeoutMs?: Duration;
     /** Lease of a turn. Default: 5 s. */
     orchestratorLockTimeoutMs?: Duration;
@@ -470,9 +473,9 @@ export interface ProviderStats {
 
 /** How an activity is to be run. */
 export interface ActivityOptions {
-    /** Activities with the same session id run on the same node. */
+    /** Recorded and shown as `ctx.sessionId`. Keeping the activities of a session on one node is not there yet. */
     sessionId?: string;
-    /** Routing label: only nodes that serve it run the activity. */
+    /** Routing label: only nodes that serve it run the activity. No node serves labels yet: it waits until one does. */
     tag?: string;
     /** When and how often it is tried again. Default: not at all. */
     retry?: RetryPolicy;
@@ -507,11 +510,11 @@ export declare class OrchestrationContext {
     get isReplaying(): boolean;
     /** Runs an activity. */
     scheduleActivity<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, ...rest: InputArguments<I, [options?: ActivityOptions]>): ActivityTask<O>;
-    /** Runs an activity on the node that owns the session. */
+    /** Runs an activity of a session; see {@link ActivityOptions.sessionId}. */
     scheduleActivityOnSession<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, sessionId: string): ActivityTask<O>;
     /** Runs an activity with a retry policy; see {@link ActivityRetryPolicy} for what its backoff words stand for. */
     scheduleActivityWithRetry<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy): ActivityTask<O>;
-    /** Runs an activity with a retry policy on the node that owns the session. */
+    /** Runs an activity of a session with a retry policy. */
     scheduleActivityWithRetryOnSession<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy, sessionId: string): ActivityTask<O>;
     /** Waits for a time; gives null. */
     scheduleTimer(delayMs: number): Task<null>;
@@ -672,8 +675,8 @@ export declare class Runtime {
     /** Starts to take work. A runtime starts once. */
     start(): Promise<void>;
     /**
-     * Stops: takes nothing new, hands back what was not begun, waits up to `timeoutMs` for what runs, then tells it to stop.
-     * Calling it again gives the same promise.
+     * Stops: takes nothing new, hands back what was not begun, waits up to `timeoutMs` (default: 1000) for what runs, then
+     * tells it to stop. Calling it again gives the same promise; a bad `timeoutMs` rejects and stops nothing.
      */
     shutdown(timeoutMs?: number): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;

@@ -15,7 +15,10 @@ export interface JsRuntimeOptions {
   workerConcurrency?: number
   /** Shortest time between two empty claims. Default: 100 ms. */
   dispatcherPollIntervalMs?: Duration
-  /** Longest sleep when idle while the listener is healthy. Default: 5 s. */
+  /**
+   * Longest sleep when idle. Work of other processes is looked for every second all the same, unless
+   * `dispatcherPollIntervalMs` is longer. Default: 5 s.
+   */
   dispatcherLongPollTimeoutMs?: Duration
   /** Lease of a turn. Default: 5 s. */
   orchestratorLockTimeoutMs?: Duration
@@ -77,7 +80,7 @@ export interface JsPoolOptions {
   breakerOpenMs?: Duration
   /** Whether a transaction-mode pooler is in between. Default: `'auto'`. */
   pooled?: boolean | 'auto'
-  /** URL that leads past the pooler, for migrations and LISTEN. Default: the same URL. */
+  /** URL that leads past the pooler, for migrations and heartbeats. Default: the same URL. */
   directUrl?: string
   /** Application name shown in `pg_stat_activity`. Default: `holdfast`. */
   applicationName?: string

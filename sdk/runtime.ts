@@ -150,11 +150,17 @@ export class Runtime {
   }
 
   /**
-   * Stops: takes nothing new, hands back what was not begun, waits up to `timeoutMs` for what runs, then tells it to stop.
-   * Calling it again gives the same promise.
+   * Stops: takes nothing new, hands back what was not begun, waits up to `timeoutMs` (default: 1000) for what runs, then
+   * tells it to stop. Calling it again gives the same promise; a bad `timeoutMs` rejects and stops nothing.
    */
   shutdown(timeoutMs: number = SHUTDOWN_MS): Promise<void> {
-    this.#stopping ??= this.#shutdown(timeoutMs)
+    if (this.#stopping !== undefined) return this.#stopping
+    try {
+      checkWhole(timeoutMs, 'timeoutMs', 0)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    this.#stopping = this.#shutdown(timeoutMs)
     return this.#stopping
   }
 
@@ -163,7 +169,6 @@ export class Runtime {
   }
 
   async #shutdown(timeoutMs: number): Promise<void> {
-    checkWhole(timeoutMs, 'timeoutMs', 0)
     const wasStarted = this.#state === 'started'
     this.#state = 'stopped'
     if (!wasStarted) return

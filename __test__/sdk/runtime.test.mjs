@@ -166,6 +166,13 @@ test('changed code is found on another runtime', async (t) => {
   assert.match(error, /^nondeterministic: /)
 })
 
+test('a shutdown with a bad time is refused and leaves the runtime to be stopped', async (t) => {
+  const { runtime, log } = await startApp(t, { orchestrations: { main: async () => 1 } })
+  await assert.rejects(runtime.shutdown(-1), coded('INVALID_ARGUMENT', /timeoutMs/))
+  await runtime.shutdown(5)
+  assert.deepEqual(log.calls.filter(([call]) => call === 'shutdown'), [['shutdown', 5]])
+})
+
 test('shutdown waits for running work, is the same promise twice, and works before the start', async (t) => {
   let release
   const { client, runtime, log } = await startApp(t, {

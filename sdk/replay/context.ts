@@ -12,9 +12,9 @@ import { ActivityCommandTask, type ActivityTask, AllTask, CommandTask, ContinueT
 
 /** How an activity is to be run. */
 export interface ActivityOptions {
-  /** Activities with the same session id run on the same node. */
+  /** Recorded and shown as `ctx.sessionId`. Keeping the activities of a session on one node is not there yet. */
   sessionId?: string
-  /** Routing label: only nodes that serve it run the activity. */
+  /** Routing label: only nodes that serve it run the activity. No node serves labels yet: it waits until one does. */
   tag?: string
   /** When and how often it is tried again. Default: not at all. */
   retry?: RetryPolicy
@@ -72,7 +72,7 @@ export class OrchestrationContext {
     return this.#activity<O>(activity, rest[0], rest[1] ?? {})
   }
 
-  /** Runs an activity on the node that owns the session. */
+  /** Runs an activity of a session; see {@link ActivityOptions.sessionId}. */
   scheduleActivityOnSession<O = unknown, I = unknown>(
     activity: string | ActivityDefinition<I, O>,
     input: NoInfer<I>,
@@ -90,7 +90,7 @@ export class OrchestrationContext {
     return this.#activity<O>(activity, input, { retry: fromActivityRetry(retry, 'retry policy') })
   }
 
-  /** Runs an activity with a retry policy on the node that owns the session. */
+  /** Runs an activity of a session with a retry policy. */
   scheduleActivityWithRetryOnSession<O = unknown, I = unknown>(
     activity: string | ActivityDefinition<I, O>,
     input: NoInfer<I>,
