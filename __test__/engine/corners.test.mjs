@@ -1,8 +1,9 @@
 // What users do that no example shows: each has one meaning, live and in replay, and never disturbs a neighbour.
 
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 
 import { Client, PostgresProvider, defineActivity, defineOrchestration } from '../../index.mjs'
 import { gate, liveApp, liveWorld, outputOf, until } from '../support/live.mjs'
@@ -48,6 +49,35 @@ describe('an orchestration', { concurrency: 4 }, () => {
       assert.deepEqual(outputOf(await app.run('one')), [1, 1, 2, 10])
       assert.equal((await app.kinds('one')).filter((kind) => kind === 'ActivityScheduled').length, 2)
     }
+  })
+
+  test('that leaves a failing step unawaited goes on, and so does the process, with a warning', async (t) => {
+    // In a process of its own: the test runner takes every unhandled rejection for a failed test.
+    const world = await liveWorld(t)
+    const program = `
+      import { PostgresProvider, Runtime } from ${JSON.stringify(new URL('../../index.mjs', import.meta.url).href)}
+      const provider = await PostgresProvider.connectWithSchema(process.env.URL, process.env.SCHEMA)
+      const runtime = new Runtime(provider, { stickyCacheSize: 0 })
+      runtime.registerActivity('fail', async () => { throw new Error('nobody looks') })
+      runtime.registerOrchestration('main', async (ctx) => {
+        ctx.scheduleActivity('fail').then((value) => value)
+        await ctx.waitForEvent('go')
+        setImmediate(() => runtime.shutdown())
+        return 'on'
+      })
+      await runtime.start()`
+    const env = { ...process.env, URL: world.url, SCHEMA: world.schema }
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], { env, stdio: ['ignore', 'ignore', 'pipe'] })
+    t.after(() => child.kill())
+    let errors = ''
+    child.stderr.on('data', (text) => (errors += text))
+    const closed = once(child, 'close')
+    await world.client.startOrchestration('one', 'main')
+    await until(async () => (await world.kinds('one')).includes('ActivityFailed'), 'the step has failed')
+    await world.client.raiseEvent('one', 'go')
+    assert.equal(outputOf(await world.end('one')), 'on')
+    assert.deepEqual(await closed, [0, null])
+    assert.match(errors, /HOLDFAST_UNHANDLED_REJECTION.*nobody looks/)
   })
 
   test('whose context is used after its end changes nothing', async (t) => {
@@ -243,7 +273,6 @@ describe('runtimes', { concurrency: 2 }, () => {
     })
     assert.deepEqual(outputOf(await app.run('one')), ['free', 1, null])
     assert.equal(blocks, 1)
-    await delay(0)
   })
 
   test('serve several providers of one database at once', async (t) => {

@@ -138,7 +138,7 @@ describe('a shutdown', { concurrency: 4 }, () => {
     const outcome = Promise.race([waiting.then(assert.fail, (error) => error)])
     await provider.close()
     assert.equal((await outcome).code, 'CLOSED')
-    for (const call of [client.getStatus('one'), client.startOrchestration('two', 'x'), client.raiseEvent('one', 'x')]) {
+    for (const call of [() => client.getStatus('one'), () => client.startOrchestration('two', 'x'), () => client.raiseEvent('one', 'x')]) {
       await assert.rejects(call, { code: 'CLOSED' })
     }
   })

@@ -26,6 +26,9 @@ test('ids that look like automatic child ids are refused for starts, and verbati
   assert.throws(() => ids.checkChildId('sub::1'), rule(/reserved/))
   assert.equal(ids.checkChildId('a::sub::mine'), 'a::sub::mine')
   assert.equal(ids.checkInstanceId('a::sub::2'), 'a::sub::2')
+  const long = `${'x'.repeat(1015)}::sub::99`
+  assert.equal(ids.checkInstanceId(long), long)
+  assert.throws(() => ids.checkInstanceId(`${long}9`), rule(/^instance id is 1025 bytes long, more than the limit of 1024$/))
 })
 
 test('activity names of the engine are refused', () => {
