@@ -59,13 +59,17 @@ export declare class ActivityContext {
  * await client.startOrchestration('order-17', 'checkout', order)
  * const done = await client.waitForOrchestration('order-17')
  */
-export declare class Client {
+export declare class Client extends Management {
     #private;
     constructor(provider: PostgresProvider);
     /** Starts an instance. An id that exists is left alone: `created` is false then. */
     startOrchestration<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, ...rest: InputArguments<I>): Promise<StartResult>;
     /** Starts an instance of an exact version. */
     startOrchestrationVersioned<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, input: NoInfer<I>, version: string): Promise<StartResult>;
+    /** The same as `startOrchestration`. */
+    startOrchestrationTyped<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, ...rest: InputArguments<I>): Promise<StartResult>;
+    /** The same as `startOrchestrationVersioned`. */
+    startOrchestrationVersionedTyped<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, input: NoInfer<I>, version: string): Promise<StartResult>;
     /**
      * Starts an instance and gives its handle. Starting the same id with the same name and input again gives the handle of the
      * running one; with another name or input it rejects with {@link InstanceExistsError}.
@@ -73,8 +77,6 @@ export declare class Client {
     start<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, ...rest: InputArguments<I, [options?: StartOptions]>): Promise<OrchestrationHandle<O>>;
     /** The handle of an instance, without asking whether it exists. */
     handle<O = unknown>(instanceId: string): OrchestrationHandle<O>;
-    /** How an instance stands, the output as JSON text. */
-    getStatus(instanceId: string): Promise<OrchestrationStatus>;
     /** Waits for the end of an instance; follows continue-as-new. Rejects with {@link TimeoutError} when the time is over. */
     waitForOrchestration<O = unknown>(instanceId: string, timeoutMs?: number): Promise<OrchestrationResult<O>>;
     /** Waits for the end of an instance and gives its output; rejects when it failed. */
@@ -87,12 +89,10 @@ export declare class Client {
     raiseEvent<T = unknown>(instanceId: string, event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
     /** Appends a message to a queue of an instance. */
     enqueueEvent<T = unknown>(instanceId: string, queue: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
-    /** What is known about an instance; rejects when there is none. */
-    getInstanceInfo(instanceId: string): Promise<InstanceInfo>;
-    /** The recorded events of an execution, in order. */
-    readExecutionHistory(instanceId: string, executionId: number): Promise<HistoryEvent[]>;
-    /** Numbers of the executions of an instance, ascending from 1. */
-    listExecutions(instanceId: string): Promise<number[]>;
+    /** The same as `raiseEvent`. */
+    raiseEventTyped<T = unknown>(instanceId: string, event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
+    /** The same as `enqueueEvent`. */
+    enqueueEventTyped<T = unknown>(instanceId: string, queue: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
 }
 
 /** What a message tells. */
@@ -294,6 +294,116 @@ export declare const MAX_NAME_BYTES = 512;
 
 /** Longest tag in bytes of UTF-8. */
 export declare const MAX_TAG_NAME_BYTES = 256;
+
+/** Which instances a bulk call is about. */
+export interface BulkFilter {
+    /** Only these. */
+    instanceIds?: readonly string[] | undefined;
+    /** Only those that ended before this time. */
+    completedBefore?: Time | undefined;
+    /** Instances at most, not counting their descendants. Default: 1000. */
+    limit?: number | undefined;
+}
+
+/** What was deleted. */
+export interface DeleteResult {
+    instancesDeleted: number;
+    executionsDeleted: number;
+    eventsDeleted: number;
+    /** Messages and activities that were waiting. */
+    queueMessagesDeleted: number;
+}
+
+/** What `listInstances` lists. Filters that are absent keep everything. */
+export interface InstanceFilter {
+    status?: ListedStatus | undefined;
+    /** Name of the orchestration. */
+    name?: string | undefined;
+    /** Exact version. */
+    version?: string | undefined;
+    /** Id of the parent: lists its children. */
+    parent?: string | undefined;
+    /** How the id begins. */
+    idPrefix?: string | undefined;
+    /** Made after this time. */
+    createdAfter?: Time | undefined;
+    /** Made before this time. */
+    createdBefore?: Time | undefined;
+    /** Instances of one page, 1 to 1000. Default: 100. */
+    limit?: number | undefined;
+    /** `cursor` of the page before. Absent: the first page. */
+    cursor?: string | undefined;
+}
+
+/** What `listInstances` gives. */
+export interface InstancePage {
+    /** Newest first. */
+    instances: InstanceSummary[];
+    /** Where the next page begins; absent on the last one. */
+    cursor?: string;
+}
+
+/** What `getInstanceTree` gives. */
+export interface InstanceTree {
+    /** The id that was asked for. */
+    rootId: string;
+    /** That id, which comes first, and all its descendants. */
+    allIds: string[];
+    size: number;
+}
+
+/** A status to list by. `Failed` includes `Cancelled`; `Pending` waits for its first turn. */
+export type ListedStatus = 'Pending' | 'Running' | 'Completed' | 'Failed' | 'Cancelled';
+
+/** What `getOrchestrationStats` gives, for the current execution. */
+export interface OrchestrationStats {
+    historyEventCount: number;
+    historySizeBytes: number;
+    /** Queue messages that continue-as-new carried into the execution. */
+    queuePendingCount: number;
+    kvUserKeyCount: number;
+    kvTotalValueBytes: number;
+}
+
+/** Which executions pruning keeps; with both options it deletes what neither keeps. */
+export interface PruneOptions {
+    /** The newest ones, counting the current one. Default: 1; 0 is the same. */
+    keepLast?: number | undefined;
+    /** Those that ended at this time or later. */
+    completedBefore?: Time | undefined;
+}
+
+/** What was pruned. */
+export interface PruneResult {
+    /** Instances looked at. */
+    instancesProcessed: number;
+    executionsDeleted: number;
+    eventsDeleted: number;
+}
+
+/** What `getQueueDepths` gives: work that is due and leased by nobody. */
+export interface QueueDepths {
+    orchestratorQueue: number;
+    workerQueue: number;
+    /** Always 0: a due timer is a due turn. */
+    timerQueue: number;
+}
+
+/** What `getSystemMetrics` gives. */
+export interface SystemMetrics {
+    totalInstances: number;
+    totalExecutions: number;
+    /** Not ended. */
+    runningInstances: number;
+    completedInstances: number;
+    /** Cancelled ones included. */
+    failedInstances: number;
+    /** Beyond a million, the database's estimate. */
+    totalEvents: number;
+}
+
+/** A time: ms since 1970, or a Date. */
+export type Time = number | Date;
 
 /** A time in ms, or a text with a unit: `'250ms'`, `'30s'`, `'5m'`, `'1h'`, `'7d'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`;
@@ -682,6 +792,19 @@ export declare class Runtime {
     [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** What `getExecutionInfo` gives. */
+export interface ExecutionInfo {
+    executionId: number;
+    status: InstanceInfo['status'] | 'ContinuedAsNew';
+    /** Parsed output, when completed; the input of the next execution, when continued as new. */
+    output?: unknown;
+    /** Ms since 1970. */
+    startedAt: number;
+    /** Ms since 1970; absent while it runs. */
+    completedAt?: number;
+    eventCount: number;
+}
+
 /** An event of an execution's history. */
 export interface HistoryEvent {
     /** Position, from 1. */
@@ -712,6 +835,9 @@ export interface InstanceInfo {
     parentInstanceId?: string;
 }
 
+/** What `listInstances` gives of each. */
+export type InstanceSummary = Omit<InstanceInfo, 'output'>;
+
 /** What `waitForOrchestration` gives: the output is parsed. */
 export interface OrchestrationResult<O = unknown> extends Omit<OrchestrationStatus, 'output'> {
     output?: O;
@@ -732,5 +858,74 @@ export interface OrchestrationStatus {
 
 /** How an instance stands. */
 export type StatusWord = 'NotFound' | 'Running' | 'Completed' | 'Failed';
+
+/** Looks at instances and tidies them up; every {@link Client} can do this. */
+declare abstract class Management {
+    protected constructor();
+    #private;
+    /** How an instance stands, the output as JSON text. */
+    getStatus(instanceId: string): Promise<OrchestrationStatus>;
+    /** The same as `getStatus`. */
+    getOrchestrationStatus(instanceId: string): Promise<OrchestrationStatus>;
+    /**
+     * Waits until the version of the custom status is higher than `lastSeenVersion`, or the instance has ended. Rejects with
+     * {@link TimeoutError} when the time is over.
+     *
+     * @example
+     * let seen = 0
+     * for (;;) {
+     *   const { status, customStatus, customStatusVersion } = await client.waitForStatusChange('order-17', seen)
+     *   if (status !== 'Running') break
+     *   console.log(customStatus)
+     *   seen = customStatusVersion
+     * }
+     */
+    waitForStatusChange<O = unknown>(instanceId: string, lastSeenVersion: number, pollIntervalMs?: number, timeoutMs?: number): Promise<OrchestrationResult<O>>;
+    /** What is known about an instance; rejects when there is none. */
+    getInstanceInfo(instanceId: string): Promise<InstanceInfo>;
+    /** What is known about one execution of an instance; rejects when there is none. */
+    getExecutionInfo(instanceId: string, executionId: number): Promise<ExecutionInfo>;
+    /** Numbers of the executions of an instance, ascending; the first is 1 unless it was pruned. */
+    listExecutions(instanceId: string): Promise<number[]>;
+    /** The recorded events of an execution, in order. */
+    readExecutionHistory(instanceId: string, executionId: number): Promise<HistoryEvent[]>;
+    /** Ids of all instances, newest first. For many of them take `listInstances`. */
+    listAllInstances(): Promise<string[]>;
+    /** Ids of the instances with a status, newest first; cancelled ones count as `Failed`. */
+    listInstancesByStatus(status: string): Promise<string[]>;
+    /**
+     * One page of the instances that pass a filter, newest first.
+     *
+     * @example
+     * let cursor: string | undefined
+     * do {
+     *   const page = await client.listInstances({ status: 'Failed', name: 'checkout', limit: 50, cursor })
+     *   for (const { instanceId } of page.instances) console.log(instanceId)
+     *   cursor = page.cursor
+     * } while (cursor !== undefined)
+     */
+    listInstances(filter?: InstanceFilter): Promise<InstancePage>;
+    /** An instance with all its descendants; rejects when there is none. */
+    getInstanceTree(instanceId: string): Promise<InstanceTree>;
+    /**
+     * Deletes an instance with all its descendants, or nothing. A child cannot be deleted alone. An instance that runs, or has
+     * a descendant that runs, is deleted with `force` only: its activities are told to stop, and what they still do is ignored.
+     */
+    deleteInstance(instanceId: string, force?: boolean | {
+        force?: boolean;
+    }): Promise<DeleteResult>;
+    /** Deletes instances that have ended, oldest first, with their descendants; running ones and children are passed over. */
+    deleteInstanceBulk(filter?: BulkFilter): Promise<DeleteResult>;
+    /** Deletes old executions of an instance that continued as new; never the current one. */
+    pruneExecutions(instanceId: string, options?: PruneOptions): Promise<PruneResult>;
+    /** The same for many instances, running ones included; children are passed over. */
+    pruneExecutionsBulk(filter?: BulkFilter, options?: PruneOptions): Promise<PruneResult>;
+    /** Counts of everything. It reads all instances: for dashboards, not for every request. */
+    getSystemMetrics(): Promise<SystemMetrics>;
+    /** How much work waits that a runtime could take now. */
+    getQueueDepths(): Promise<QueueDepths>;
+    /** Size of the current execution of an instance; null when there is none. */
+    getOrchestrationStats(instanceId: string): Promise<OrchestrationStats | null>;
+}
 
 export {}

@@ -86,9 +86,10 @@ function declarationText(statement, isPublic) {
   return `${comment === '' ? '' : `${comment}\n`}${isPublic ? 'export ' : ''}${declare}${bare}`
 }
 
-/** A base class whose constructor is internal must not look as if anybody could make one. */
+/** A class whose constructor is internal must not look as if anybody could make one; its subclasses can. */
 function withConstructor(statement, text) {
   if (!ts.isClassDeclaration(statement) || statement.heritageClauses?.some((clause) => clause.token === ts.SyntaxKind.ExtendsKeyword)) return text
   if (statement.members.some(ts.isConstructorDeclaration)) return text
-  return text.replace('{\n', '{\n    private constructor();\n')
+  const isBase = statement.modifiers?.some((modifier) => modifier.kind === ts.SyntaxKind.AbstractKeyword)
+  return text.replace('{\n', `{\n    ${isBase ? 'protected' : 'private'} constructor();\n`)
 }

@@ -8,21 +8,11 @@ import { type EventDefinition, type InputArguments, type OrchestrationDefinition
 import { InstanceExistsError, HoldfastError, TimeoutError } from './errors.js'
 import { OrchestrationHandle } from './handle.js'
 import { checkInstanceId, checkNewInstanceId, checkVersion, checkWhole, invalidArgument } from './ids.js'
+import { Management } from './management.js'
 import { type NativeClient, binding } from './native.js'
 import { encode } from './payload.js'
 import { type PostgresProvider, nativeOf } from './provider.js'
-import {
-  type HistoryEvent,
-  type HistoryRecord,
-  type InstanceInfo,
-  type InstanceRecord,
-  type OrchestrationResult,
-  type OrchestrationStatus,
-  historyOf,
-  infoOf,
-  resultOf,
-  statusOf,
-} from './status.js'
+import { type InstanceRecord, type OrchestrationResult, resultOf } from './status.js'
 import { unwrap } from './unwrap.js'
 
 /** How `start` starts an instance. */
@@ -61,11 +51,13 @@ interface StartReply {
  * await client.startOrchestration('order-17', 'checkout', order)
  * const done = await client.waitForOrchestration('order-17')
  */
-export class Client {
+export class Client extends Management {
   readonly #native: NativeClient
 
   constructor(provider: PostgresProvider) {
-    this.#native = new (binding().JsClient)(nativeOf(provider))
+    const native = new (binding().JsClient)(nativeOf(provider))
+    super(native)
+    this.#native = native
   }
 
   /** Starts an instance. An id that exists is left alone: `created` is false then. */
@@ -87,6 +79,25 @@ export class Client {
   ): Promise<StartResult> {
     const { created } = await this.#start(instanceId, orchestration, input, version)
     return { created }
+  }
+
+  /** The same as `startOrchestration`. */
+  async startOrchestrationTyped<I = unknown>(
+    instanceId: string,
+    orchestration: string | OrchestrationDefinition<I, unknown>,
+    ...rest: InputArguments<I>
+  ): Promise<StartResult> {
+    return await this.startOrchestration<I>(instanceId, orchestration, ...rest)
+  }
+
+  /** The same as `startOrchestrationVersioned`. */
+  async startOrchestrationVersionedTyped<I = unknown>(
+    instanceId: string,
+    orchestration: string | OrchestrationDefinition<I, unknown>,
+    input: NoInfer<I>,
+    version: string,
+  ): Promise<StartResult> {
+    return await this.startOrchestrationVersioned<I>(instanceId, orchestration, input, version)
   }
 
   /**
@@ -123,11 +134,6 @@ export class Client {
     const reply = replies[0]
     if (reply === undefined) throw new HoldfastError('the engine did not answer the start', { code: 'INTERNAL' })
     return reply
-  }
-
-  /** How an instance stands, the output as JSON text. */
-  async getStatus(instanceId: string): Promise<OrchestrationStatus> {
-    return statusOf(await this.#get(instanceId))
   }
 
   /** Waits for the end of an instance; follows continue-as-new. Rejects with {@link TimeoutError} when the time is over. */
@@ -186,35 +192,20 @@ export class Client {
     return await this.#send('queue', id, name, encode(data[0], `message of queue '${name}'`), '')
   }
 
+  /** The same as `raiseEvent`. */
+  async raiseEventTyped<T = unknown>(instanceId: string, event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult> {
+    return await this.raiseEvent<T>(instanceId, event, ...data)
+  }
+
+  /** The same as `enqueueEvent`. */
+  async enqueueEventTyped<T = unknown>(instanceId: string, queue: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult> {
+    return await this.enqueueEvent<T>(instanceId, queue, ...data)
+  }
+
   async #send(kind: string, id: string, name: string, data: string, reason: string): Promise<SendResult> {
     const head = `"kind":"${kind}","instance":${JSON.stringify(id)},"name":${JSON.stringify(name)}`
     const item = `{${head},"data":${data},"reason":${JSON.stringify(reason)}}`
     const { accepted } = JSON.parse(unwrap(await this.#native.send(item))) as SendResult
     return { accepted }
-  }
-
-  /** What is known about an instance; rejects when there is none. */
-  async getInstanceInfo(instanceId: string): Promise<InstanceInfo> {
-    const record = await this.#get(instanceId)
-    if (record === null) throw new HoldfastError(`Instance ${instanceId} not found`, { code: 'NOT_FOUND' })
-    return infoOf(record)
-  }
-
-  /** The recorded events of an execution, in order. */
-  async readExecutionHistory(instanceId: string, executionId: number): Promise<HistoryEvent[]> {
-    const id = checkInstanceId(instanceId)
-    const execution = checkWhole(executionId, 'executionId', 1)
-    return historyOf(JSON.parse(unwrap(await this.#native.history(id, execution))) as HistoryRecord[])
-  }
-
-  /** Numbers of the executions of an instance, ascending from 1. */
-  async listExecutions(instanceId: string): Promise<number[]> {
-    const record = await this.#get(instanceId)
-    return record === null ? [] : Array.from({ length: record.execution }, (_, index) => index + 1)
-  }
-
-  async #get(instanceId: string): Promise<InstanceRecord | null> {
-    const text = unwrap(await this.#native.get(checkInstanceId(instanceId)))
-    return text === null || text === undefined ? null : (JSON.parse(text) as InstanceRecord | null)
   }
 }

@@ -29,10 +29,24 @@ export {
 } from './errors.js'
 export { OrchestrationHandle } from './handle.js'
 export { MAX_NAME_BYTES, MAX_TAG_NAME_BYTES } from './ids.js'
+export type {
+  BulkFilter,
+  DeleteResult,
+  InstanceFilter,
+  InstancePage,
+  InstanceTree,
+  ListedStatus,
+  OrchestrationStats,
+  PruneOptions,
+  PruneResult,
+  QueueDepths,
+  SystemMetrics,
+  Time,
+} from './management-shapes.js'
 export type { Duration, JsPoolOptions, JsRuntimeOptions, PoolOptions, RuntimeOptions } from './options.js'
 export { type PoolStats, PostgresProvider, type ProviderSource, type ProviderStats } from './provider.js'
 export { type ActivityOptions, OrchestrationContext, type ResultOf } from './replay/context.js'
 export type { ActivityTask, RaceResult, Settled, Task } from './replay/task.js'
 export type { ActivityRetryPolicy, RetryPolicy } from './retry.js'
 export { Runtime } from './runtime.js'
-export type { HistoryEvent, InstanceInfo, OrchestrationResult, OrchestrationStatus, StatusWord } from './status.js'
+export type { ExecutionInfo, HistoryEvent, InstanceInfo, InstanceSummary, OrchestrationResult, OrchestrationStatus, StatusWord } from './status.js'

@@ -24,6 +24,8 @@ export interface NativeClient {
   get(id: string): Promise<Outcome<string | null>>
   wait(id: string, timeoutMs: number): Promise<Outcome<string | null>>
   history(id: string, execution: number): Promise<Outcome<string>>
+  /** A request `{ op, … }`; the answer depends on the op. */
+  manage(requestJson: string): Promise<Outcome<string>>
 }
 
 /** Runs turns and activities. */

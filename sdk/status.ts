@@ -20,6 +20,18 @@ export interface InstanceRecord {
   parent: string | null
 }
 
+/** An instance of a list as the addon tells it. */
+export type SummaryRecord = Omit<InstanceRecord, 'output' | 'error' | 'customStatus' | 'customStatusVersion'>
+
+/** An execution as the addon tells it. */
+export interface ExecutionRecord {
+  status: InstanceRecord['status'] | 'ContinuedAsNew'
+  output: unknown
+  startedAt: number
+  completedAt: number | null
+  eventCount: number
+}
+
 /** How an instance stands. */
 export type StatusWord = 'NotFound' | 'Running' | 'Completed' | 'Failed'
 
@@ -57,6 +69,22 @@ export interface InstanceInfo {
   parentInstanceId?: string
 }
 
+/** What `listInstances` gives of each. */
+export type InstanceSummary = Omit<InstanceInfo, 'output'>
+
+/** What `getExecutionInfo` gives. */
+export interface ExecutionInfo {
+  executionId: number
+  status: InstanceInfo['status'] | 'ContinuedAsNew'
+  /** Parsed output, when completed; the input of the next execution, when continued as new. */
+  output?: unknown
+  /** Ms since 1970. */
+  startedAt: number
+  /** Ms since 1970; absent while it runs. */
+  completedAt?: number
+  eventCount: number
+}
+
 /** An event of an execution's history. */
 export interface HistoryEvent {
   /** Position, from 1. */
@@ -80,8 +108,8 @@ export interface HistoryRecord {
   data: Record<string, unknown>
 }
 
-function statusWord(record: InstanceRecord): Exclude<StatusWord, 'NotFound'> | 'Pending' {
-  return record.status === 'Cancelled' ? 'Failed' : record.status
+function statusWord<S extends string>(record: { status: S }): Exclude<S, 'Cancelled'> | 'Failed' {
+  return record.status === 'Cancelled' ? 'Failed' : (record.status as Exclude<S, 'Cancelled'>)
 }
 
 /** The status with the output as JSON text. */
@@ -103,9 +131,9 @@ export function resultOf<O>(record: InstanceRecord): OrchestrationResult<O> {
   return record.status === 'Completed' ? { ...status, output: record.output as O } : status
 }
 
-/** What is known about an instance. */
-export function infoOf(record: InstanceRecord): InstanceInfo {
-  const info: InstanceInfo = {
+/** What is known about an instance, without its output. */
+export function summaryOf(record: SummaryRecord): InstanceSummary {
+  const summary: InstanceSummary = {
     instanceId: record.instance,
     orchestrationName: record.name,
     orchestrationVersion: record.version ?? '',
@@ -114,8 +142,22 @@ export function infoOf(record: InstanceRecord): InstanceInfo {
     createdAt: record.createdAt,
     updatedAt: record.updatedAt,
   }
-  if (record.status === 'Completed') info.output = record.output
-  if (record.parent !== null) info.parentInstanceId = record.parent
+  if (record.parent !== null) summary.parentInstanceId = record.parent
+  return summary
+}
+
+/** What is known about an instance. */
+export function infoOf(record: InstanceRecord): InstanceInfo {
+  const summary = summaryOf(record)
+  return record.status === 'Completed' ? { ...summary, output: record.output } : summary
+}
+
+/** What is known about an execution. */
+export function executionOf(executionId: number, record: ExecutionRecord): ExecutionInfo {
+  const { startedAt, completedAt, eventCount } = record
+  const info: ExecutionInfo = { executionId, status: statusWord(record), startedAt, eventCount }
+  if (record.status === 'Completed' || record.status === 'ContinuedAsNew') info.output = record.output
+  if (completedAt !== null) info.completedAt = completedAt
   return info
 }
 

@@ -219,6 +219,13 @@ export function fakeBinding({ cold = false } = {}) {
       const execution = this.world.instances.get(id)?.executions.find((each) => each.number === number)
       return { value: text(execution?.history ?? []) }
     }
+    /** Only what needs no database is answered here. */
+    async manage(request) {
+      log.calls.push(['manage', request])
+      const { op, instance: id } = JSON.parse(request)
+      if (op === 'executions') return { value: text((this.world.instances.get(id)?.executions ?? []).map((each) => each.number)) }
+      return { failure: { code: 'INTERNAL', message: `no ${op} without a database`, retryable: false } }
+    }
   }
 
   class JsRuntime {

@@ -42,6 +42,7 @@ create table /*schema*/instance (
   constraint instance_parent_check check ((parent_instance is null) = (parent_event is null) and (parent_instance is null) = (parent_execution is null))
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 create index instance_created_at_idx on /*schema*/instance (created_at, instance);
+create index instance_parent_idx on /*schema*/instance (parent_instance, created_at, instance) where parent_instance is not null;
 
 -- Executions closed by continue-as-new; the current one is on its instance.
 create table /*schema*/execution (

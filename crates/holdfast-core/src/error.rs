@@ -41,6 +41,8 @@ pub enum ErrorKind {
     InstanceExists,
     /// There is no such instance.
     NotFound,
+    /// The instance, or one of its descendants, has not ended.
+    StillRunning,
     /// A rule of this crate was broken.
     Internal,
 }
@@ -66,6 +68,7 @@ impl ErrorKind {
             Self::Closed => "CLOSED",
             Self::InstanceExists => "INSTANCE_EXISTS",
             Self::NotFound => "NOT_FOUND",
+            Self::StillRunning => "STILL_RUNNING",
             Self::Internal => "INTERNAL",
         }
     }

@@ -1,7 +1,7 @@
 //! The engine of Holdfast. It knows PostgreSQL and nothing of JavaScript.
 //!
 //! Rooms from the bottom up: [`error`], [`pool`], [`store`], `lease` and [`notify`], `commit`, [`provider`], [`crossing`],
-//! `turn`, `activity` and `liveness`, [`dispatch`] and [`client`], [`engine`].
+//! `turn`, `activity` and `liveness`, [`dispatch`], [`client`] and [`manage`], [`engine`].
 #![forbid(unsafe_code)]
 
 mod activity;
@@ -16,6 +16,7 @@ pub mod failpoint;
 pub mod lease;
 pub mod limits;
 mod liveness;
+pub mod manage;
 pub mod notify;
 pub mod pool;
 pub mod provider;

@@ -58,3 +58,18 @@ pub const WAIT_POLL_MAX: Duration = Duration::from_millis(100);
 
 /// Longest id of a node: with the other columns it stays well below the 2704 bytes that an index entry may have.
 pub const MAX_NODE_ID_BYTES: usize = 512;
+
+/// Rows that one statement of a list reads: a list with a rare filter is many short statements.
+pub const LIST_STRETCH: i64 = 5000;
+
+/// Instances of one page of a list at most.
+pub const LIST_PAGE_MAX: i64 = 1000;
+
+/// Closed executions that one statement prunes.
+pub const PRUNE_BATCH: i64 = 50;
+
+/// Time limit of deleting one tree, as long as its statements have on the server.
+pub const DELETE_LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs of a deletion that met commits or another deletion before its error is handed to the caller.
+pub const DELETE_RUNS: u32 = 8;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use holdfast_core::{
     client::{Client, wire},
     error::Result,
+    manage::{self, Manager},
 };
 use napi_derive::napi;
 
@@ -14,6 +15,7 @@ use crate::{failure::JsTextOutcome, provider::JsPostgresProvider};
 #[napi]
 pub struct JsClient {
     inner: Client,
+    manager: Manager,
 }
 
 #[napi]
@@ -21,7 +23,7 @@ impl JsClient {
     /// A client of a provider; no I/O.
     #[napi(constructor)]
     pub fn new(provider: &JsPostgresProvider) -> Self {
-        Self { inner: Client::new(provider.inner.clone()) }
+        Self { inner: Client::new(provider.inner.clone()), manager: Manager::new(provider.inner.clone()) }
     }
 
     /// Starts instances; JSON in, JSON out.
@@ -54,5 +56,11 @@ impl JsClient {
     pub async fn history(&self, instance: String, execution: i64) -> JsTextOutcome {
         let history: Result<String> = wire::history(&self.inner, &instance, execution).await;
         history.into()
+    }
+
+    /// Carries out a management request; JSON in, JSON out.
+    #[napi]
+    pub async fn manage(&self, request: String) -> JsTextOutcome {
+        manage::wire::manage(&self.manager, &request).await.into()
     }
 }

@@ -36,20 +36,6 @@ pub async fn get(session: &Session, statements: &Statements, ids: &[String]) -> 
     session.query(&statements.instance_get, &[&ids]).await?.iter().map(instance_row).collect()
 }
 
-/// Instances, newest first, at most `limit`; `status` keeps one status, `after` goes on after the row with that
-/// `created_at_ms` and id.
-pub async fn list(
-    session: &Session,
-    statements: &Statements,
-    status: Option<&str>,
-    after: Option<(i64, String)>,
-    limit: i64,
-) -> Result<Vec<InstanceRow>> {
-    let (created_at_ms, id) = after.unzip();
-    let rows = session.query(&statements.instance_list, &[&status, &created_at_ms, &id, &limit]).await?;
-    rows.iter().map(instance_row).collect()
-}
-
 /// Those of the given ids that have ended, for waiters: one index look-up each, no payload.
 pub async fn ended(session: &Session, statements: &Statements, ids: &[String]) -> Result<Vec<String>> {
     let rows = session.query(&statements.instance_list_ended, &[&ids]).await?;

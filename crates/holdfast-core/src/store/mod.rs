@@ -6,6 +6,7 @@ pub mod activity;
 pub mod commit;
 pub mod instance;
 mod low_water;
+pub mod manage;
 mod message;
 pub mod migrate;
 pub mod node;

@@ -102,9 +102,21 @@ statements! {
     commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY];
     commit_update_instances: "commit/update_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY];
     instance_get: "instance/get", [TEXT_ARRAY];
-    instance_list: "instance/list", [TEXT, INT8, TEXT, INT8];
     instance_list_ended: "instance/list_ended", [TEXT_ARRAY];
     instance_read_history: "instance/read_history", [TEXT, INT8];
+    manage_delete_tree: "manage/delete_tree", [TEXT, INT8, INT8, BOOL];
+    manage_get_execution: "manage/get_execution", [TEXT, INT8];
+    manage_list: "manage/list", [TEXT_ARRAY, TEXT, TEXT, TEXT, INT8, INT8, TEXT, INT8, INT8];
+    manage_list_children: "manage/list_children", [TEXT_ARRAY, TEXT, TEXT, TEXT, INT8, INT8, TEXT, INT8, INT8, TEXT];
+    manage_list_executions: "manage/list_executions", [TEXT];
+    manage_list_roots: "manage/list_roots", [BOOL, INT8, INT8, TEXT, INT8, INT8];
+    manage_lock_tree: "manage/lock_tree", [TEXT_ARRAY];
+    manage_pick_roots: "manage/pick_roots", [TEXT_ARRAY, BOOL, INT8];
+    manage_prune: "manage/prune", [TEXT, INT8, INT8, INT8];
+    manage_read_depths: "manage/read_depths", [];
+    manage_read_metrics: "manage/read_metrics", [];
+    manage_read_stats: "manage/read_stats", [TEXT];
+    manage_tree: "manage/tree", [TEXT];
 }
 
 impl Statements {

@@ -12,6 +12,7 @@ mod pool;
 mod store_commit;
 mod store_crossing;
 mod store_harness;
+mod store_manage;
 mod store_messages;
 mod store_migrate;
 mod store_plans;

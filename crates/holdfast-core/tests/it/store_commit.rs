@@ -328,29 +328,3 @@ async fn failed_and_cancelled_ends_keep_their_error() {
     ended.sort();
     assert_eq!(ended, ["c", "f"]);
 }
-
-#[tokio::test]
-async fn instances_are_listed_newest_first_page_by_page() {
-    let store = Store::new().await;
-    let node = store.node("a").await;
-    store.commit(&(0..7).map(|number| start(&format!("i{number}"))).collect::<Vec<_>>()).await;
-    store.run("update @instance set created_at = date_trunc('seconds', now()) where instance < 'i4'").await;
-    store.run("update @turn_queue set due_at = 'infinity' where instance <> 'i2'").await;
-    let claimed = store.claim_one(&node).await;
-    store.commit_one(turn_of(&claimed, &node).completed().item()).await;
-
-    let mut after = None;
-    let mut listed = Vec::new();
-    loop {
-        let page = instance::list(&store.session, &store.statements, None, after, 3).await.expect("a page");
-        let Some(last) = page.last() else { break };
-        after = Some((last.created_at_ms, last.instance.clone()));
-        listed.extend(page.into_iter().map(|row| row.instance));
-    }
-    listed.sort();
-    listed.dedup();
-    assert_eq!(listed.len(), 7);
-    let ended =
-        instance::list(&store.session, &store.statements, Some("Completed"), None, 10).await.expect("a page");
-    assert_eq!(ended.iter().map(|row| row.instance.as_str()).collect::<Vec<_>>(), ["i2"]);
-}

@@ -12,6 +12,9 @@ const SMALL_TABLES: [&str; 2] = [" on node", " on migration"];
 /// Statements that read their whole index: leases of owners that are gone can be anywhere among the owned rows.
 const SWEEPS: [&str; 2] = ["turn/recover", "activity/recover"];
 
+/// Statements that count whole tables because that is what they are asked for.
+const COUNTS: [&str; 1] = ["manage/read_metrics"];
+
 /// Where a claim looks.
 #[derive(Debug, Clone, Copy)]
 enum Look {
@@ -25,6 +28,10 @@ impl Store {
     async fn fill(&self) {
         self.run(
             "insert into @instance (instance, name, input) select 'i' || n, 'checkout', '1' from generate_series(1, 100000) n;
+             update @instance set parent_instance = 'i' || (substr(instance, 2)::int % 100), parent_execution = 1, parent_event = 2
+               where substr(instance, 2)::int > 50000;
+             insert into @execution (instance, execution, status)
+               select 'i' || n, 1, 'ContinuedAsNew' from generate_series(1, 100000) n;
              insert into @turn_queue (instance, name, version, due_at)
                select 'i' || n, 'checkout', '1.0.0', now() + n * interval '1 s' from generate_series(3600, 103599) n;
              insert into @activity_queue (instance, execution, event, name, input, due_at)
@@ -124,7 +131,10 @@ fn faults(plan: &str) -> Vec<String> {
 
 async fn check_all(store: &Store, when: &str) {
     for statement in store.statements.all() {
-        if SWEEPS.contains(&statement.name) || statement.name.starts_with("migrate/") {
+        if SWEEPS.contains(&statement.name)
+            || COUNTS.contains(&statement.name)
+            || statement.name.starts_with("migrate/")
+        {
             continue;
         }
         let plan = store.plan(statement).await;
@@ -138,7 +148,7 @@ async fn every_statement_uses_an_index_on_empty_and_on_large_tables() {
     check_all(&store, "on tables that are empty").await;
     store.fill().await;
     check_all(&store, "on tables without statistics").await;
-    store.run("analyze @instance, @turn_queue, @activity_queue, @inbox, @history").await;
+    store.run("analyze @instance, @execution, @turn_queue, @activity_queue, @inbox, @history").await;
     check_all(&store, "on large tables").await;
 }
 

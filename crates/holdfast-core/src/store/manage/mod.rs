@@ -1,0 +1,17 @@
+//! What operators ask for: lists, trees, sizes, deleting and pruning.
+//!
+//! Reads walk an index in bounded stretches and take no locks. Deleting locks turn rows first, as every commit does.
+//! It decides nothing: what is not allowed comes back as a word.
+
+mod list;
+mod look;
+mod remove;
+
+pub use self::{
+    list::{Filter, ListedRow, Position, RootFilter, Stretch, list, pick_roots, roots},
+    look::{
+        DepthsRow, ExecutionRow, MetricsRow, StatsRow, TreeRow, depths, execution, executions, metrics,
+        stats, tree,
+    },
+    remove::{Deleted, Pruned, delete_tree, prune},
+};

@@ -1,0 +1,228 @@
+/**
+ * The half of the client that looks and tidies up: status, lists, trees, sizes, deleting, pruning.
+ *
+ * Nothing here needs a runtime. Filters and options are checked before anything is asked; an unknown key is refused by name.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { HoldfastError, TimeoutError } from './errors.js'
+import { checkInstanceId, checkWhole } from './ids.js'
+import {
+  type BulkFilter,
+  type DeleteResult,
+  type InstanceFilter,
+  type InstancePage,
+  type InstanceTree,
+  type OrchestrationStats,
+  type PageRecord,
+  type PruneOptions,
+  type PruneResult,
+  type QueueDepths,
+  type SystemMetrics,
+  bulkOf,
+  cursorOf,
+  filterOf,
+  forceOf,
+  pruningOf,
+} from './management-shapes.js'
+import type { NativeClient } from './native.js'
+import {
+  type ExecutionInfo,
+  type ExecutionRecord,
+  type HistoryEvent,
+  type HistoryRecord,
+  type InstanceInfo,
+  type InstanceRecord,
+  type OrchestrationResult,
+  type OrchestrationStatus,
+  executionOf,
+  historyOf,
+  infoOf,
+  resultOf,
+  statusOf,
+  summaryOf,
+} from './status.js'
+import { unwrap } from './unwrap.js'
+
+/** How long `waitForStatusChange` waits unless told otherwise. */
+const WAIT_MS = 30_000
+
+/** How often it looks unless told otherwise. */
+const POLL_MS = 500
+
+/** Looks at instances and tidies them up; every {@link Client} can do this. */
+export abstract class Management {
+  readonly #native: NativeClient
+
+  /** @internal */
+  protected constructor(native: NativeClient) {
+    this.#native = native
+  }
+
+  /** How an instance stands, the output as JSON text. */
+  async getStatus(instanceId: string): Promise<OrchestrationStatus> {
+    return statusOf(await this.#get(instanceId))
+  }
+
+  /** The same as `getStatus`. */
+  async getOrchestrationStatus(instanceId: string): Promise<OrchestrationStatus> {
+    return await this.getStatus(instanceId)
+  }
+
+  /**
+   * Waits until the version of the custom status is higher than `lastSeenVersion`, or the instance has ended. Rejects with
+   * {@link TimeoutError} when the time is over.
+   *
+   * @example
+   * let seen = 0
+   * for (;;) {
+   *   const { status, customStatus, customStatusVersion } = await client.waitForStatusChange('order-17', seen)
+   *   if (status !== 'Running') break
+   *   console.log(customStatus)
+   *   seen = customStatusVersion
+   * }
+   */
+  async waitForStatusChange<O = unknown>(
+    instanceId: string,
+    lastSeenVersion: number,
+    pollIntervalMs: number = POLL_MS,
+    timeoutMs: number = WAIT_MS,
+  ): Promise<OrchestrationResult<O>> {
+    const id = checkInstanceId(instanceId)
+    const seen = checkWhole(lastSeenVersion, 'lastSeenVersion', 0)
+    const pause = checkWhole(pollIntervalMs, 'pollIntervalMs', 1)
+    const end = performance.now() + checkWhole(timeoutMs, 'timeoutMs', 0)
+    for (;;) {
+      const record = await this.#get(id)
+      const isOver = record !== null && record.status !== 'Pending' && record.status !== 'Running'
+      if (record !== null && (isOver || record.customStatusVersion > seen)) return resultOf<O>(record)
+      const left = end - performance.now()
+      if (left <= 0) throw new TimeoutError('Operation timed out', { code: 'TIMEOUT', retryable: true })
+      await delay(Math.min(pause, left))
+    }
+  }
+
+  /** What is known about an instance; rejects when there is none. */
+  async getInstanceInfo(instanceId: string): Promise<InstanceInfo> {
+    const record = await this.#get(instanceId)
+    if (record === null) throw notFound(`Instance ${instanceId} not found`)
+    return infoOf(record)
+  }
+
+  /** What is known about one execution of an instance; rejects when there is none. */
+  async getExecutionInfo(instanceId: string, executionId: number): Promise<ExecutionInfo> {
+    const instance = checkInstanceId(instanceId)
+    const execution = checkWhole(executionId, 'executionId', 1)
+    const record = await this.#ask<ExecutionRecord | null>({ op: 'execution', instance, execution })
+    if (record === null) throw notFound(`Execution ${execution} of instance ${instance} not found`)
+    return executionOf(execution, record)
+  }
+
+  /** Numbers of the executions of an instance, ascending; the first is 1 unless it was pruned. */
+  async listExecutions(instanceId: string): Promise<number[]> {
+    return await this.#ask<number[]>({ op: 'executions', instance: checkInstanceId(instanceId) })
+  }
+
+  /** The recorded events of an execution, in order. */
+  async readExecutionHistory(instanceId: string, executionId: number): Promise<HistoryEvent[]> {
+    const id = checkInstanceId(instanceId)
+    const execution = checkWhole(executionId, 'executionId', 1)
+    return historyOf(JSON.parse(unwrap(await this.#native.history(id, execution))) as HistoryRecord[])
+  }
+
+  /** Ids of all instances, newest first. For many of them take `listInstances`. */
+  async listAllInstances(): Promise<string[]> {
+    return await this.#ask<string[]>({ op: 'ids' })
+  }
+
+  /** Ids of the instances with a status, newest first; cancelled ones count as `Failed`. */
+  async listInstancesByStatus(status: string): Promise<string[]> {
+    return await this.#ask<string[]>({ op: 'ids', status: String(status) })
+  }
+
+  /**
+   * One page of the instances that pass a filter, newest first.
+   *
+   * @example
+   * let cursor: string | undefined
+   * do {
+   *   const page = await client.listInstances({ status: 'Failed', name: 'checkout', limit: 50, cursor })
+   *   for (const { instanceId } of page.instances) console.log(instanceId)
+   *   cursor = page.cursor
+   * } while (cursor !== undefined)
+   */
+  async listInstances(filter: InstanceFilter = {}): Promise<InstancePage> {
+    const page = await this.#ask<PageRecord>({ op: 'list', ...filterOf(filter) })
+    const result: InstancePage = { instances: page.instances.map(summaryOf) }
+    if (page.next !== null) result.cursor = cursorOf(page.next)
+    return result
+  }
+
+  /** An instance with all its descendants; rejects when there is none. */
+  async getInstanceTree(instanceId: string): Promise<InstanceTree> {
+    const rootId = checkInstanceId(instanceId)
+    const allIds = await this.#ask<string[]>({ op: 'tree', instance: rootId })
+    if (allIds.length === 0) throw notFound(`Instance ${rootId} not found`)
+    return { rootId, allIds, size: allIds.length }
+  }
+
+  /**
+   * Deletes an instance with all its descendants, or nothing. A child cannot be deleted alone. An instance that runs, or has
+   * a descendant that runs, is deleted with `force` only: its activities are told to stop, and what they still do is ignored.
+   */
+  async deleteInstance(instanceId: string, force: boolean | { force?: boolean } = false): Promise<DeleteResult> {
+    return await this.#ask<DeleteResult>({ op: 'delete', instance: checkInstanceId(instanceId), force: forceOf(force) })
+  }
+
+  /** Deletes instances that have ended, oldest first, with their descendants; running ones and children are passed over. */
+  async deleteInstanceBulk(filter: BulkFilter = {}): Promise<DeleteResult> {
+    return await this.#ask<DeleteResult>({ op: 'deleteBulk', roots: bulkOf(filter) })
+  }
+
+  /** Deletes old executions of an instance that continued as new; never the current one. */
+  async pruneExecutions(instanceId: string, options: PruneOptions = {}): Promise<PruneResult> {
+    return await this.#ask<PruneResult>({ op: 'prune', instance: checkInstanceId(instanceId), retention: pruningOf(options) })
+  }
+
+  /** The same for many instances, running ones included; children are passed over. */
+  async pruneExecutionsBulk(filter: BulkFilter = {}, options: PruneOptions = {}): Promise<PruneResult> {
+    return await this.#ask<PruneResult>({ op: 'pruneBulk', roots: bulkOf(filter), retention: pruningOf(options) })
+  }
+
+  /** Counts of everything. It reads all instances: for dashboards, not for every request. */
+  async getSystemMetrics(): Promise<SystemMetrics> {
+    return await this.#ask<SystemMetrics>({ op: 'metrics' })
+  }
+
+  /** How much work waits that a runtime could take now. */
+  async getQueueDepths(): Promise<QueueDepths> {
+    const { turns, activities } = await this.#ask<{ turns: number; activities: number }>({ op: 'depths' })
+    return { orchestratorQueue: turns, workerQueue: activities, timerQueue: 0 }
+  }
+
+  /** Size of the current execution of an instance; null when there is none. */
+  async getOrchestrationStats(instanceId: string): Promise<OrchestrationStats | null> {
+    const instance = checkInstanceId(instanceId)
+    const stats = await this.#ask<{ events: number; bytes: number; carriedMessages: number } | null>({ op: 'stats', instance })
+    if (stats === null) return null
+    return {
+      historyEventCount: stats.events,
+      historySizeBytes: stats.bytes,
+      queuePendingCount: stats.carriedMessages,
+      kvUserKeyCount: 0,
+      kvTotalValueBytes: 0,
+    }
+  }
+
+  async #get(instanceId: string): Promise<InstanceRecord | null> {
+    const text = unwrap(await this.#native.get(checkInstanceId(instanceId)))
+    return text === null || text === undefined ? null : (JSON.parse(text) as InstanceRecord | null)
+  }
+
+  async #ask<T>(request: { op: string; [field: string]: unknown }): Promise<T> {
+    return JSON.parse(unwrap(await this.#native.manage(JSON.stringify(request)))) as T
+  }
+}
+
+function notFound(message: string): HoldfastError {
+  return new HoldfastError(message, { code: 'NOT_FOUND' })
+}
