@@ -71,7 +71,11 @@ fn link_libraries(bin: &Path, links: &Path) -> io::Result<Option<OsString>> {
             continue;
         };
         let Some(name) = Path::new(target).file_name() else { continue };
-        symlink(package.join(source), links.join(name))?;
+        match symlink(package.join(source), links.join(name)) {
+            // A restart finds the links of the first start.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
     }
     let path = env::join_paths([links, &native.join("lib")]).map_err(io::Error::other)?;
     Ok(Some(path))
