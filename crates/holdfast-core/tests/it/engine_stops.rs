@@ -1,4 +1,4 @@
-//! Runtimes that stop at any moment, and time limits that run out at the moment of the answer.
+//! Runtimes that stop at any moment and without a database, and time limits that meet the answer.
 
 use std::{
     sync::{
@@ -8,10 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use holdfast_core::config::EngineConfig;
+use holdfast_core::{config::EngineConfig, error::ErrorKind, store::commit::Start};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use crate::support::{
+    FaultProxy, TestDatabase,
     host::{Body, Code, sequence},
     world::{World, all, run, steps},
 };
@@ -93,4 +95,40 @@ async fn a_provider_that_closes_first_does_not_hold_up_the_stop_of_its_runtime()
     host.ended().await;
     let took = asked.elapsed();
     assert!(took < Duration::from_millis(1_200), "{took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_close_without_a_database_leaves_nobody_waiting() {
+    let database = TestDatabase::get();
+    let proxy = FaultProxy::start(database.url()).await;
+    let world = World::at(proxy.url(), steps(), EngineConfig::default()).await;
+    proxy.black_hole();
+    let mut starts = JoinSet::new();
+    for i in 0..600 {
+        let client = world.client.clone();
+        starts.spawn(async move {
+            let start = Start {
+                instance: format!("s{i}"),
+                name: "steps".to_owned(),
+                version: None,
+                input: "0".to_owned(),
+                parent: None,
+            };
+            client.start(vec![start]).await.remove(0)
+        });
+    }
+    let World { provider, engine, .. } = world;
+    let stopped = async {
+        engine.shutdown(Duration::from_millis(200)).await;
+        provider.close(Duration::from_millis(200)).await;
+        provider.close(Duration::from_millis(200)).await;
+        engine.shutdown(Duration::from_millis(200)).await;
+    };
+    tokio::time::timeout(Duration::from_secs(10), stopped).await.expect("stops in time");
+    while let Some(outcome) =
+        tokio::time::timeout(Duration::from_secs(30), starts.join_next()).await.expect("all are told")
+    {
+        let error = outcome.expect("no panic").expect_err("nothing was stored");
+        assert_eq!(error.kind(), ErrorKind::Closed, "{}", error.full_text());
+    }
 }
