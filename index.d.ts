@@ -679,14 +679,6 @@ export declare class OrchestrationContext {
 /** The result type of a part of `all` or `race`: of a task its result, of a plain value the value. */
 export type ResultOf<P> = P extends Task<infer T> ? T : P;
 
-/** A task that runs an activity. */
-export interface ActivityTask<T = unknown> extends Task<T> {
-    /** Routing label, if any. */
-    readonly tag: string | undefined;
-    /** Sets the routing label and returns this same task. */
-    withTag(tag: string): this;
-}
-
 /** What `race` says: which part came first and its value; when it failed, the text of its error and `error: true`. */
 export type RaceResult<T> = {
     index: number;
@@ -708,6 +700,14 @@ export type Settled<T> = {
     readonly reason: Error;
     ok?: undefined;
 };
+
+/** A task that runs an activity. */
+export interface ActivityTask<T = unknown> extends Task<T> {
+    /** Routing label, if any. */
+    readonly tag: string | undefined;
+    /** Sets the routing label and returns this same task. */
+    withTag(tag: string): this;
+}
 
 /**
  * A step of an orchestration. `yield` it, `yield*` it (which keeps the type), or `await` it.

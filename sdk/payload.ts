@@ -1,14 +1,21 @@
 /**
  * Payloads: user values as JSON text.
  *
- * The text is exactly what `JSON.stringify` gives (`undefined` stands for `null`). Getters and `toJSON` run once. A value
- * that would change silently or cannot be written is refused here, at the call that hands it over, naming the argument and
- * the path of the bad value. Never parses or rewrites text that is already encoded.
+ * The text is exactly what `JSON.stringify` gives, with all that goes with it: a `Date` becomes a string, a `Map` or `Set`
+ * becomes `{}`, functions, symbols and `undefined` vanish from objects and are `null` in arrays, and `undefined` alone is
+ * `null`. Getters and `toJSON` run once.
+ *
+ * Refused here, at the call that hands the value over, with the argument and the path of the bad value: BigInt, numbers that
+ * are not finite, cycles, getters or `toJSON` that throw, tasks of an orchestration that were not awaited, more than 1000
+ * levels, and more bytes than the limit. Never parses or rewrites text that is already encoded.
  */
 import { HoldfastError } from './errors.js'
 
 /** Longest payload in bytes of UTF-8 unless the runtime's `payloadByteLimit` says otherwise. */
 export const DEFAULT_PAYLOAD_BYTES = 64 * 1024 * 1024
+
+/** Marks the tasks of any copy of this package. */
+export const TASK = Symbol.for('holdfast.task')
 
 /** Depth up to which the quick look goes; deeper (or circular) values take the careful way. */
 const QUICK_DEPTH = 64
@@ -31,6 +38,25 @@ export function encode(value: unknown, what: string, limit: number = DEFAULT_PAY
 /** Reads JSON text. */
 export function decode(text: string): unknown {
   return JSON.parse(text)
+}
+
+/** The path of the first task in plain arrays and objects, if there is one. Looks as deep as the quick look. */
+export function taskIn(value: unknown, path = '$', depth = 0): string | undefined {
+  if (typeof value !== 'object' || value === null || depth > QUICK_DEPTH) return undefined
+  if (TASK in value) return path
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== Array.prototype && prototype !== Object.prototype && prototype !== null) return undefined
+  for (const key of Object.keys(value)) {
+    const property = Object.getOwnPropertyDescriptor(value, key)
+    const found = taskIn(property?.value, path + segment(key, Array.isArray(value)), depth + 1)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function segment(key: string, isIndex: boolean): string {
+  if (isIndex) return `[${key}]`
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`
 }
 
 /** True for a value made only of data properties, finite numbers, strings, booleans, null and undefined. */
@@ -86,7 +112,9 @@ function copy(holder: object, key: string, what: string, path: string[], parents
     case 'symbol':
       return undefined
     case 'object':
-      return value === null ? null : copyObject(value, what, path, parents)
+      if (value === null) return null
+      if (TASK in value) throw refused(what, at(path), 'is a task; await or yield it and pass on its result')
+      return copyObject(value, what, path, parents)
     default:
       return value
   }
@@ -109,7 +137,7 @@ function copyObject(value: object, what: string, path: string[], parents: object
     // Without a prototype, so that a key named __proto__ is an ordinary key.
     const fields = Object.create(null) as Record<string, unknown>
     for (const key of Object.keys(value)) {
-      path.push(/^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`)
+      path.push(segment(key, false))
       const field = copy(value, key, what, path, parents)
       if (field !== undefined) fields[key] = field
       path.pop()

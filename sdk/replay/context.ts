@@ -3,12 +3,13 @@
  * or answer at once. All of it replays: nothing here looks at a clock or at chance.
  */
 import { type ActivityDefinition, type EventDefinition, type InputArguments, type OrchestrationDefinition, nameOf } from '../define.js'
-import { MAX_STATUS_BYTES, MAX_TAG_NAME_BYTES, checkChildId, checkName, checkNewInstanceId, checkVersion, checkWhole, invalidArgument } from '../ids.js'
+import { MAX_STATUS_BYTES, MAX_TAG_NAME_BYTES, checkChildId, checkName, checkNewInstanceId, checkVersion, checkWhole, invalidArgument, kindOf } from '../ids.js'
 import { encode } from '../payload.js'
 import { type ActivityRetryPolicy, type RetryPolicy, encodeRetry, fromActivityRetry } from '../retry.js'
 import { type TraceLevel, trace } from '../trace.js'
 import type { Frame } from './frame.js'
-import { ActivityCommandTask, type ActivityTask, AllTask, CommandTask, ContinueTask, type RaceResult, RaceTask, type Settled, type Task, checkParts } from './task.js'
+import { AllTask, type RaceResult, RaceTask, type Settled, checkParts } from './joins.js'
+import { ActivityCommandTask, type ActivityTask, CommandTask, ContinueTask, type Task } from './task.js'
 
 /** How an activity is to be run. */
 export interface ActivityOptions {
@@ -69,7 +70,7 @@ export class OrchestrationContext {
     activity: string | ActivityDefinition<I, O>,
     ...rest: InputArguments<I, [options?: ActivityOptions]>
   ): ActivityTask<O> {
-    return this.#activity<O>(activity, rest[0], rest[1] ?? {})
+    return this.#activity<O>(activity, rest[0], rest[1])
   }
 
   /** Runs an activity of a session; see {@link ActivityOptions.sessionId}. */
@@ -100,9 +101,9 @@ export class OrchestrationContext {
     return this.#activity<O>(activity, input, { sessionId, retry: fromActivityRetry(retry, 'retry policy') })
   }
 
-  #activity<O>(activity: unknown, input: unknown, options: ActivityOptions): ActivityTask<O> {
+  #activity<O>(activity: unknown, input: unknown, options: ActivityOptions | null | undefined): ActivityTask<O> {
     const name = nameOf(activity, 'activity', 'activity name')
-    const { sessionId, tag, retry, timeoutMs } = options
+    const { sessionId, tag, retry, timeoutMs } = checkOptions(options, `options of activity '${name}'`)
     const task = new ActivityCommandTask<O>(this.#frame, {
       type: 'activity',
       name,
@@ -219,7 +220,7 @@ export class OrchestrationContext {
 
   /** Waits for all parts: `{ ok }` or `{ err }` for each, in argument order. */
   all<const P extends readonly unknown[]>(parts: P): Task<{ -readonly [K in keyof P]: Settled<ResultOf<P[K]>> }> {
-    if (!Array.isArray(parts)) throw invalidArgument('ctx.all takes an array of tasks')
+    if (!Array.isArray(parts) || arguments.length > 1) throw invalidArgument('ctx.all takes an array of tasks: ctx.all([a, b])')
     const task = new AllTask(this.#frame, checkParts([...parts], 'ctx.all'))
     return task as unknown as Task<{ -readonly [K in keyof P]: Settled<ResultOf<P[K]>> }>
   }
@@ -227,6 +228,9 @@ export class OrchestrationContext {
   /** Waits for the first part; the others are cancelled. */
   race<P extends readonly unknown[]>(...parts: P): Task<RaceResult<ResultOf<P[number]>>> {
     if (parts.length === 0) throw invalidArgument('ctx.race needs at least one task')
+    if (parts.length === 1 && Array.isArray(parts[0])) {
+      throw invalidArgument('ctx.race takes tasks as arguments, not an array of them: ctx.race(a, b), or ctx.race(...tasks)')
+    }
     const task = new RaceTask(this.#frame, checkParts(parts, 'ctx.race'))
     return task as unknown as Task<RaceResult<ResultOf<P[number]>>>
   }
@@ -293,6 +297,18 @@ export class OrchestrationContext {
   #encode(value: unknown, what: string): string {
     return encode(value, what, this.#frame.payloadLimit)
   }
+}
+
+/** What `scheduleActivity` takes as options. */
+const ACTIVITY_OPTIONS = ['sessionId', 'tag', 'retry', 'timeoutMs'] as const satisfies readonly (keyof ActivityOptions)[]
+
+/** Refuses options that do not exist, so that a mistyped one is not silently without effect. */
+function checkOptions(options: ActivityOptions | null | undefined, what: string): ActivityOptions {
+  if (options === undefined || options === null) return {}
+  if (typeof options !== 'object') throw invalidArgument(`${what} must be an object, not ${kindOf(options)}`)
+  const unknown = Object.keys(options).find((key) => !(ACTIVITY_OPTIONS as readonly string[]).includes(key))
+  if (unknown !== undefined) throw invalidArgument(`${what}: there is no option '${unknown}'; there are ${ACTIVITY_OPTIONS.join(', ')}`)
+  return options
 }
 
 /** The exact version asked for: given, or that of a definition. */

@@ -8,6 +8,7 @@ import { encodeError, activityError, orchestrationError } from '../error-payload
 import { CancelledError, HoldfastError } from '../errors.js'
 import { encode } from '../payload.js'
 import { type Outcome, encodeCancel, encodeCommand, encodeReply, encodeStatus } from './encode.js'
+import { trace } from '../trace.js'
 import { guarded } from './guard.js'
 import { Mailbox } from './mailbox.js'
 import { SeededRandom } from './random.js'
@@ -19,6 +20,12 @@ export type FrameBody = (frame: Frame) => unknown
 
 /** Tasks that code started after a cancellation are refused at once; a loop that goes on regardless is left standing. */
 const MAX_REFUSED = 1000
+
+/** Unused tasks that a warning names. */
+const MAX_TITLES = 5
+
+/** Unused tasks that are remembered; more are forgotten in the same way as a rule. */
+const MAX_UNUSED = 1000
 
 /** Values of `utcNow`, `newGuid` and `random` that a generator may still yield. */
 const MAX_HANDED_OUT = 256
@@ -46,6 +53,7 @@ export class Frame implements TaskHost {
   #awaited: TaskNode | undefined
   #handedOut = new Set<unknown>()
   #open = new Map<number, CommandTask>()
+  #unused = new Set<TaskNode>()
   #events = new Mailbox<CommandTask>()
   #queues = new Mailbox<CommandTask>()
 
@@ -181,6 +189,14 @@ export class Frame implements TaskHost {
     const isStirred = this.#isStirred
     this.#isStirred = false
     return isStirred
+  }
+
+  made(task: TaskNode): void {
+    if (this.#unused.size < MAX_UNUSED) this.#unused.add(task)
+  }
+
+  used(task: TaskNode): void {
+    this.#unused.delete(task)
   }
 
   issue(task: CommandTask): void {
@@ -347,8 +363,20 @@ export class Frame implements TaskHost {
 
   #end(outcome: Outcome): void {
     this.#outcome = outcome
+    if (outcome.type === 'completed' || outcome.type === 'continued') this.#warnOfUnused()
+    this.#unused.clear()
     this.#open.clear()
     this.#awaited = undefined
+  }
+
+  /** Tasks are lazy: what was never awaited never happened, which is hardly what was meant. */
+  #warnOfUnused(): void {
+    if (this.#unused.size === 0 || this.isReplaying) return
+    const titles = [...this.#unused].slice(0, MAX_TITLES).map((task) => task.title)
+    const more = this.#unused.size > MAX_TITLES ? ` and ${this.#unused.size - MAX_TITLES} more` : ''
+    const { name, instance, execution } = this.start
+    const message = `ended with steps that were made and never awaited or yielded, so they did not happen: ${titles.join(', ')}${more}`
+    trace({ level: 'warn', message, source: 'orchestration', name, instanceId: instance, executionId: execution })
   }
 }
 

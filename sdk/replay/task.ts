@@ -3,7 +3,8 @@
  * awaited, or put in an `all` or `race` that starts. A task never runs user code by itself; it only tells its listeners.
  */
 import { CancelledError } from '../errors.js'
-import { MAX_TAG_NAME_BYTES, checkName, invalidArgument, kindOf } from '../ids.js'
+import { MAX_TAG_NAME_BYTES, checkName } from '../ids.js'
+import { TASK } from '../payload.js'
 import type { CommandSpec } from './encode.js'
 
 /**
@@ -40,14 +41,16 @@ export interface TaskHost {
   continueAsNew(input: string, version: string | undefined): void
   /** A promise of a task was settled: code that awaits it will run. */
   stir(): void
+  /** A task was made; until it is used the code may have forgotten to await it. */
+  made(task: TaskNode): void
+  /** A task was started, or put in an `all` or `race`. */
+  used(task: TaskNode): void
   /** The error that every task gets once the instance is cancelled. */
   readonly cancellation: CancelledError | undefined
 }
 
 type Listener = (task: TaskNode) => void
 type State = 'idle' | 'open' | 'done' | 'failed' | 'lost'
-
-const TASK = Symbol.for('holdfast.task')
 
 /** True for a task of any copy of this package. */
 export function isTask(value: unknown): value is TaskNode {
@@ -68,12 +71,16 @@ export abstract class TaskNode<T = unknown> implements Task<T> {
   #promise: Promise<T> | undefined
   #settle: (() => void) | undefined
 
-  constructor(protected readonly host: TaskHost) {}
+  constructor(protected readonly host: TaskHost) {
+    host.made(this as TaskNode)
+  }
 
   static {
     Object.defineProperty(this.prototype, TASK, { value: true })
   }
 
+  /** What the task is, in words. */
+  abstract get title(): string
   /** Gives the command or starts the parts. */
   protected abstract begin(): void
   /** Takes back what is still open. */
@@ -87,6 +94,7 @@ export abstract class TaskNode<T = unknown> implements Task<T> {
   start(): void {
     if (this.state !== 'idle') return
     this.state = 'open'
+    this.host.used(this as TaskNode)
     this.begin()
   }
 
@@ -186,6 +194,16 @@ export abstract class TaskNode<T = unknown> implements Task<T> {
   }
 }
 
+/** Commands in words. */
+const WORDS: Readonly<Record<CommandSpec['type'], string>> = {
+  activity: 'activity',
+  timer: 'timer',
+  event: 'wait for event',
+  queue: 'wait for queue',
+  child: 'sub-orchestration',
+  detached: 'start of orchestration',
+}
+
 /** A task that is one command. */
 export class CommandTask<T = unknown> extends TaskNode<T> {
   /** Number of the command once it was given. */
@@ -196,6 +214,11 @@ export class CommandTask<T = unknown> extends TaskNode<T> {
     readonly spec: CommandSpec,
   ) {
     super(host)
+  }
+
+  get title(): string {
+    const { spec } = this
+    return 'name' in spec ? `${WORDS[spec.type]} '${spec.name}'` : `${WORDS[spec.type]} of ${spec.delayMs} ms`
   }
 
   protected begin(): void {
@@ -227,146 +250,13 @@ export class ContinueTask extends TaskNode<never> {
     super(host)
   }
 
+  get title(): string {
+    return 'continueAsNew'
+  }
+
   protected begin(): void {
     this.host.continueAsNew(this.input, this.version)
   }
 
   protected abandon(): void {}
-}
-
-/** Checks the parts of an `all` or `race`: tasks of this context, or plain values that need no waiting. */
-export function checkParts(parts: readonly unknown[], what: string): readonly unknown[] {
-  for (const [index, part] of parts.entries()) {
-    if (isTask(part)) continue
-    if (typeof part === 'object' && part !== null && typeof (part as { then?: unknown }).then === 'function') {
-      throw invalidArgument(
-        `argument ${index} of ${what} is a promise; only tasks of the orchestration's context can be put there (Promise.all and Promise.race take both)`,
-      )
-    }
-    if (typeof part === 'function' || typeof part === 'symbol') {
-      throw invalidArgument(`argument ${index} of ${what} is ${kindOf(part)}, not a task`)
-    }
-  }
-  return parts
-}
-
-function rerunParts(parts: readonly unknown[]): void {
-  for (const part of parts) if (isTask(part)) part.rerun()
-}
-
-/** What `all` says about one part: its value, or the text of its error (with the error itself as `reason`, not enumerable). */
-export type Settled<T> = { ok: T; err?: undefined } | { err: string; readonly reason: Error; ok?: undefined }
-
-/** What `race` says: which part came first and its value; when it failed, the text of its error and `error: true`. */
-export type RaceResult<T> =
-  | { index: number; value: T; error?: undefined }
-  | { index: number; value: string; error: true; readonly reason: Error }
-
-/** All parts, in argument order; never fails, except when the instance is cancelled. */
-export class AllTask extends TaskNode<unknown[]> {
-  #left = 0
-
-  constructor(
-    host: TaskHost,
-    private readonly parts: readonly unknown[],
-  ) {
-    super(host)
-  }
-
-  protected begin(): void {
-    const tasks = this.parts.filter(isTask)
-    // Parts that settle while others are still being started must not end the whole too early.
-    this.#left = tasks.length + 1
-    const count = (): void => {
-      this.#left -= 1
-      if (this.host.cancellation !== undefined) this.fail(this.host.cancellation)
-      else if (this.#left === 0) this.succeed(this.parts.map(settledOf))
-    }
-    for (const task of tasks) {
-      task.startAgain()
-      if (task.isSettled) count()
-      else task.listen(count)
-    }
-    count()
-  }
-
-  protected abandon(): void {
-    for (const part of this.parts) if (isTask(part)) part.lose()
-  }
-
-  override rerun(): void {
-    super.rerun()
-    rerunParts(this.parts)
-  }
-}
-
-/** The first part that is settled; the others are taken back. Parts after one that is ready at once are not started. */
-export class RaceTask extends TaskNode<RaceResult<unknown>> {
-  #isDecided = false
-
-  constructor(
-    host: TaskHost,
-    private readonly parts: readonly unknown[],
-  ) {
-    super(host)
-  }
-
-  protected begin(): void {
-    this.#isDecided = false
-    for (const [index, part] of this.parts.entries()) {
-      if (isTask(part)) {
-        part.startAgain()
-        if (!part.isSettled) {
-          part.listen(() => this.#won(index))
-          continue
-        }
-      }
-      this.#won(index)
-      return
-    }
-  }
-
-  #won(index: number): void {
-    if (this.state !== 'open' || this.#isDecided) return
-    if (this.host.cancellation !== undefined) {
-      this.fail(this.host.cancellation)
-      return
-    }
-    this.#isDecided = true
-    const result = raceResultOf(this.parts[index], index)
-    this.#withdrawLosers(index)
-    this.succeed(result)
-  }
-
-  #withdrawLosers(winner: number): void {
-    for (const [index, part] of this.parts.entries()) if (index !== winner && isTask(part)) part.lose()
-  }
-
-  protected abandon(): void {
-    for (const part of this.parts) if (isTask(part)) part.lose()
-  }
-
-  override rerun(): void {
-    super.rerun()
-    rerunParts(this.parts)
-  }
-}
-
-function settledOf(part: unknown): Settled<unknown> {
-  if (!isTask(part)) return { ok: part ?? null }
-  return part.state === 'done' ? { ok: part.value } : withReason({ err: textOf(part.error) }, part.error)
-}
-
-function raceResultOf(part: unknown, index: number): RaceResult<unknown> {
-  if (!isTask(part)) return { index, value: part ?? null }
-  if (part.state === 'done') return { index, value: part.value }
-  return withReason({ index, value: textOf(part.error), error: true as const }, part.error)
-}
-
-function withReason<R extends object>(result: R, error: unknown): R & { readonly reason: Error } {
-  return Object.defineProperty(result, 'reason', { value: error }) as R & { readonly reason: Error }
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
