@@ -289,11 +289,20 @@ export declare class OrchestrationHandle<O = unknown> {
     raise<T = unknown>(event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
 }
 
+/** Most keys of an instance's key-value store. */
+export declare const MAX_KV_KEYS = 150;
+
+/** Longest value of an instance's key-value store in bytes of UTF-8. */
+export declare const MAX_KV_VALUE_BYTES: number;
+
 /** Longest name or instance id in bytes of UTF-8: fits an index entry with room for the other columns of its key. */
 export declare const MAX_NAME_BYTES = 512;
 
 /** Longest tag in bytes of UTF-8. */
 export declare const MAX_TAG_NAME_BYTES = 256;
+
+/** Most tags of a `workerTagFilter`. */
+export declare const MAX_WORKER_TAGS = 5;
 
 /** Which instances a bulk call is about. */
 export interface BulkFilter {
@@ -495,6 +504,14 @@ export type PoolOptions = JsPoolOptions;
 /** The same as {@link JsRuntimeOptions}. */
 export type RuntimeOptions = JsRuntimeOptions;
 
+/** What code written for Entra hands over; see {@link PostgresProvider.connectWithEntra}. */
+export interface EntraOptions {
+    audience?: string;
+    maxConnections?: number;
+    acquireTimeoutMs?: number;
+    refreshIntervalMs?: number;
+}
+
 /** Numbers of a connection pool at one moment; what is counted is counted since the pool was made. */
 export interface PoolStats {
     /** The URL without credentials. */
@@ -542,12 +559,12 @@ export interface PoolStats {
  * await provider.close()
  */
 export declare class PostgresProvider {
+    protected constructor();
     #private;
     /** Where the URL came from. */
     readonly source: ProviderSource;
     /** Schema of the tables. */
     readonly schema: string;
-    private constructor();
     /**
      * Connects and brings the schema `holdfast` up to date. Without a URL it takes `HOLDFAST_DATABASE_URL`, then
      * `DATABASE_URL`, then starts a PostgreSQL of its own (never with `NODE_ENV=production`); `source` says which.
@@ -555,6 +572,13 @@ export declare class PostgresProvider {
     static connect(url?: string, options?: PoolOptions): Promise<PostgresProvider>;
     /** The same in a schema of another name, which is made when it is missing. */
     static connectWithSchema(url: string | undefined, schema: string, options?: PoolOptions): Promise<PostgresProvider>;
+    /**
+     * Not there: tokens of Microsoft Entra end after an hour, and the pool does not fetch new ones. Always rejects, with
+     * `ENTRA_UNSUPPORTED` and what to do instead.
+     */
+    static connectWithEntra(host: string, port: number, database: string, user: string, _options?: EntraOptions): Promise<PostgresProvider>;
+    /** Not there, like `connectWithEntra`. */
+    static connectWithSchemaAndEntra(host: string, port: number, database: string, user: string, _schema: string, _options?: EntraOptions): Promise<PostgresProvider>;
     /** Numbers of the pool and of the engine. */
     stats(): ProviderStats;
     /**
@@ -603,8 +627,7 @@ export interface ActivityOptions {
  *   return receipt
  * })
  */
-export declare class OrchestrationContext {
-    private constructor();
+export declare class OrchestrationContext extends TypedSteps {
     #private;
     /** Id of the instance. */
     readonly instanceId: string;
@@ -773,7 +796,7 @@ export declare class Runtime {
     constructor(provider: PostgresProvider, options?: RuntimeOptions & {
         dispatcherPollInterval?: Duration;
     });
-    /** Registers an activity. */
+    /** Registers an activity. Of two functions under one name the first one stays, with a warning of the process. */
     registerActivity<I, O>(activity: ActivityDefinition<I, O>, fn?: ActivityFunction<I, O>): void;
     registerActivity<I = unknown, O = unknown>(name: string, fn: ActivityFunction<I, O>): void;
     /** Registers an orchestration; without a version it is 1.0.0. */
@@ -782,6 +805,15 @@ export declare class Runtime {
     /** Registers one version of an orchestration. */
     registerOrchestrationVersioned<I, O>(orchestration: OrchestrationDefinition<I, O>, version: string, fn?: OrchestrationFunction<I, O>): void;
     registerOrchestrationVersioned<I = unknown, O = unknown>(name: string, version: string, fn: OrchestrationFunction<I, O>): void;
+    /** The same as `registerActivity`. */
+    registerActivityTyped<I, O>(activity: ActivityDefinition<I, O>, fn?: ActivityFunction<I, O>): void;
+    registerActivityTyped<I = unknown, O = unknown>(name: string, fn: ActivityFunction<I, O>): void;
+    /** The same as `registerOrchestration`. */
+    registerOrchestrationTyped<I, O>(orchestration: OrchestrationDefinition<I, O>, fn?: OrchestrationFunction<I, O>): void;
+    registerOrchestrationTyped<I = unknown, O = unknown>(name: string, fn: OrchestrationFunction<I, O>): void;
+    /** The same as `registerOrchestrationVersioned`. */
+    registerOrchestrationVersionedTyped<I, O>(orchestration: OrchestrationDefinition<I, O>, version: string, fn?: OrchestrationFunction<I, O>): void;
+    registerOrchestrationVersionedTyped<I = unknown, O = unknown>(name: string, version: string, fn: OrchestrationFunction<I, O>): void;
     /** Starts to take work. A runtime starts once. */
     start(): Promise<void>;
     /**
@@ -790,6 +822,26 @@ export declare class Runtime {
      */
     shutdown(timeoutMs?: number): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * A database of development and tests under a file name or in memory, kept by the embedded PostgreSQL. For programs that
+ * were written for SQLite; it needs the same server binaries as `PostgresProvider.connect()` without a URL and is not
+ * there with `NODE_ENV=production`.
+ *
+ * @example
+ * const provider = await SqliteProvider.inMemory()
+ * const client = new Client(provider)
+ * await provider.close()
+ */
+export declare class SqliteProvider extends PostgresProvider {
+    /**
+     * The database of a path or `sqlite:` URL. The file, made with its folders when it is missing, holds only the name of the
+     * schema with the data; without the file the next `open` gives an empty database.
+     */
+    static open(location: string): Promise<SqliteProvider>;
+    /** An empty database of its own, gone when the provider is closed or the process ends. */
+    static inMemory(): Promise<SqliteProvider>;
 }
 
 /** What `getExecutionInfo` gives. */
@@ -926,6 +978,63 @@ declare abstract class Management {
     getQueueDepths(): Promise<QueueDepths>;
     /** Size of the current execution of an instance; null when there is none. */
     getOrchestrationStats(instanceId: string): Promise<OrchestrationStats | null>;
+}
+
+/** The calls that have a typed sister. */
+declare abstract class TypedSteps {
+    protected constructor();
+    abstract scheduleActivity<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, ...rest: InputArguments<I, [options?: ActivityOptions]>): ActivityTask<O>;
+    abstract scheduleActivityOnSession<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, sessionId: string): ActivityTask<O>;
+    abstract scheduleActivityWithRetry<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy): ActivityTask<O>;
+    abstract scheduleActivityWithRetryOnSession<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy, sessionId: string): ActivityTask<O>;
+    abstract scheduleSubOrchestration<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, ...rest: InputArguments<I>): Task<O>;
+    abstract scheduleSubOrchestrationWithId<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, instanceId: string, ...rest: InputArguments<I>): Task<O>;
+    abstract scheduleSubOrchestrationVersioned<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, ...rest: InputArguments<I>): Task<O>;
+    abstract scheduleSubOrchestrationVersionedWithId<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<O>;
+    abstract startOrchestration<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, instanceId: string, ...rest: InputArguments<I>): Task<null>;
+    abstract startOrchestrationVersioned<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<null>;
+    abstract waitForEvent<T = unknown>(event: string | EventDefinition<T>): Task<T>;
+    abstract dequeueEvent<T = unknown>(queue: string | EventDefinition<T>): Task<T>;
+    abstract continueAsNew(input?: unknown): Task<never>;
+    abstract continueAsNewVersioned(input: unknown, version: string | null | undefined): Task<never>;
+    abstract all<const P extends readonly unknown[]>(parts: P): Task<{
+        -readonly [K in keyof P]: Settled<ResultOf<P[K]>>;
+    }>;
+    abstract race<P extends readonly unknown[]>(...parts: P): Task<RaceResult<ResultOf<P[number]>>>;
+    /** The same as `scheduleActivity`; a result that is a text is read as JSON once more. */
+    scheduleActivityTyped<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, ...rest: InputArguments<I, [options?: ActivityOptions]>): ActivityTask<O>;
+    /** The same as `scheduleActivityOnSession`; a result that is a text is read as JSON once more. */
+    scheduleActivityOnSessionTyped<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, sessionId: string): ActivityTask<O>;
+    /** The same as `scheduleActivityWithRetry`; a result that is a text is read as JSON once more. */
+    scheduleActivityWithRetryTyped<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy): ActivityTask<O>;
+    /** The same as `scheduleActivityWithRetryOnSession`; a result that is a text is read as JSON once more. */
+    scheduleActivityWithRetryOnSessionTyped<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy, sessionId: string): ActivityTask<O>;
+    /** The same as `scheduleSubOrchestration`; a result that is a text is read as JSON once more. */
+    scheduleSubOrchestrationTyped<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, ...rest: InputArguments<I>): Task<O>;
+    /** The same as `scheduleSubOrchestrationWithId`; a result that is a text is read as JSON once more. */
+    scheduleSubOrchestrationWithIdTyped<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, instanceId: string, ...rest: InputArguments<I>): Task<O>;
+    /** The same as `scheduleSubOrchestrationVersioned`; a result that is a text is read as JSON once more. */
+    scheduleSubOrchestrationVersionedTyped<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, ...rest: InputArguments<I>): Task<O>;
+    /** The same as `scheduleSubOrchestrationVersionedWithId`; a result that is a text is read as JSON once more. */
+    scheduleSubOrchestrationVersionedWithIdTyped<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<O>;
+    /** The same as `startOrchestration`. */
+    startOrchestrationTyped<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, instanceId: string, ...rest: InputArguments<I>): Task<null>;
+    /** The same as `startOrchestrationVersioned`. */
+    startOrchestrationVersionedTyped<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<null>;
+    /** The same as `waitForEvent`. */
+    waitForEventTyped<T = unknown>(event: string | EventDefinition<T>): Task<T>;
+    /** The same as `dequeueEvent`. */
+    dequeueEventTyped<T = unknown>(queue: string | EventDefinition<T>): Task<T>;
+    /** The same as `continueAsNew`. */
+    continueAsNewTyped(input?: unknown): Task<never>;
+    /** The same as `continueAsNewVersioned`. */
+    continueAsNewVersionedTyped(input: unknown, version: string | null | undefined): Task<never>;
+    /** The same as `all`; each `ok` or `err` that is a text is read as JSON once more. */
+    allTyped<const P extends readonly unknown[]>(parts: P): Task<{
+        -readonly [K in keyof P]: Settled<ResultOf<P[K]>>;
+    }>;
+    /** The same as `race`; a value that is a text is read as JSON once more. */
+    raceTyped<P extends readonly unknown[]>(...parts: P): Task<RaceResult<ResultOf<P[number]>>>;
 }
 
 export {}

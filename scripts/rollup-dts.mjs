@@ -29,13 +29,14 @@ export function rollUp(entry) {
   const order = [...isPublic]
   const seen = new Set(order)
   const names = new Map()
+  const extended = basesOf(program.getSourceFiles().filter(ours))
   const parts = []
   for (const symbol of order) {
     if (names.has(symbol.name)) throw new Error(`two declarations named ${symbol.name} would meet in index.d.ts`)
     names.set(symbol.name, symbol)
     for (const declaration of symbol.declarations ?? []) {
       const statement = statementOf(declaration)
-      parts.push(declarationText(statement, isPublic.has(symbol)))
+      parts.push(declarationText(statement, isPublic.has(symbol), extended))
       mentions(statement, (identifier) => {
         const found = checker.getSymbolAtLocation(identifier)
         if (found === undefined) return
@@ -48,6 +49,13 @@ export function rollUp(entry) {
     }
   }
   return `${HEAD}${parts.join('\n\n')}\n\nexport {}\n`
+}
+
+/** Names of the classes that other classes extend. */
+function basesOf(files) {
+  const classes = files.flatMap((file) => file.statements.filter(ts.isClassDeclaration))
+  const clauses = classes.flatMap((each) => each.heritageClauses ?? []).filter((clause) => clause.token === ts.SyntaxKind.ExtendsKeyword)
+  return new Set(clauses.flatMap((clause) => clause.types.map((type) => type.expression.getText())))
 }
 
 /** The symbols that the entry exports, in the order in which it writes them. */
@@ -79,17 +87,18 @@ function mentions(node, visit) {
 }
 
 /** A declaration with its comment, exported when public and without the words that only matter in its own file. */
-function declarationText(statement, isPublic) {
+function declarationText(statement, isPublic, extended) {
   const comment = ts.getJSDocCommentsAndTags(statement).map((doc) => doc.getText()).join('\n')
-  const bare = withConstructor(statement, statement.getText().replace(/^(export )?(declare )?/, ''))
+  const bare = withConstructor(statement, extended, statement.getText().replace(/^(export )?(declare )?/, ''))
   const declare = /^(interface|type) /.test(bare) ? '' : 'declare '
   return `${comment === '' ? '' : `${comment}\n`}${isPublic ? 'export ' : ''}${declare}${bare}`
 }
 
 /** A class whose constructor is internal must not look as if anybody could make one; its subclasses can. */
-function withConstructor(statement, text) {
+function withConstructor(statement, extended, text) {
   if (!ts.isClassDeclaration(statement) || statement.heritageClauses?.some((clause) => clause.token === ts.SyntaxKind.ExtendsKeyword)) return text
   if (statement.members.some(ts.isConstructorDeclaration)) return text
-  const isBase = statement.modifiers?.some((modifier) => modifier.kind === ts.SyntaxKind.AbstractKeyword)
+  const isAbstract = statement.modifiers?.some((modifier) => modifier.kind === ts.SyntaxKind.AbstractKeyword)
+  const isBase = isAbstract || extended.has(statement.name?.text)
   return text.replace('{\n', `{\n    ${isBase ? 'protected' : 'private'} constructor();\n`)
 }

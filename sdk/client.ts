@@ -77,6 +77,10 @@ export class Client extends Management {
     input: NoInfer<I>,
     version: string,
   ): Promise<StartResult> {
+    if (typeof version !== 'string' && version !== undefined && version !== null) {
+      const message = 'version must be a string: the order is (instanceId, orchestration, input, version)'
+      throw invalidArgument(typeof input === 'string' ? `${message}; were input and version swapped?` : message)
+    }
     const { created } = await this.#start(instanceId, orchestration, input, version)
     return { created }
   }
@@ -124,6 +128,9 @@ export class Client extends Management {
   }
 
   async #start(instanceId: string, orchestration: unknown, input: unknown, version: string | undefined): Promise<StartReply> {
+    if (typeof instanceId === 'object' && instanceId !== null && 'type' in instanceId) {
+      throw invalidArgument('instance id must be a string, not a definition: the order is (instanceId, orchestration, input)')
+    }
     const id = checkNewInstanceId(instanceId)
     const name = nameOf(orchestration, 'orchestration', 'orchestration name')
     const exact = version ?? (typeof orchestration === 'object' ? (orchestration as OrchestrationDefinition).version : undefined)
@@ -154,7 +161,10 @@ export class Client extends Management {
   /** @internal The ended instance as the addon tells it. */
   async waitForEnd(instanceId: string, timeoutMs: number): Promise<InstanceRecord> {
     const record = await this.pollForEnd(instanceId, timeoutMs)
-    if (record === null) throw new TimeoutError('Operation timed out', { code: 'TIMEOUT', retryable: true })
+    if (record === null) {
+      const message = `Operation timed out: instance '${instanceId}' did not end within ${timeoutMs} ms`
+      throw new TimeoutError(message, { code: 'TIMEOUT', retryable: true })
+    }
     return record
   }
 

@@ -12,6 +12,15 @@ const MAX_ADDRESS_BYTES = 1024
 /** Longest tag in bytes of UTF-8. */
 export const MAX_TAG_NAME_BYTES = 256
 
+/** Most tags of a `workerTagFilter`. */
+export const MAX_WORKER_TAGS = 5
+
+/** Most keys of an instance's key-value store. */
+export const MAX_KV_KEYS = 150
+
+/** Longest value of an instance's key-value store in bytes of UTF-8. */
+export const MAX_KV_VALUE_BYTES = 64 * 1024
+
 /** Longest custom status in bytes of UTF-8. */
 export const MAX_STATUS_BYTES = 256 * 1024
 

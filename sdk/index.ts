@@ -28,7 +28,7 @@ export {
   TimeoutError,
 } from './errors.js'
 export { OrchestrationHandle } from './handle.js'
-export { MAX_NAME_BYTES, MAX_TAG_NAME_BYTES } from './ids.js'
+export { MAX_KV_KEYS, MAX_KV_VALUE_BYTES, MAX_NAME_BYTES, MAX_TAG_NAME_BYTES, MAX_WORKER_TAGS } from './ids.js'
 export type {
   BulkFilter,
   DeleteResult,
@@ -44,10 +44,11 @@ export type {
   Time,
 } from './management-shapes.js'
 export type { Duration, JsPoolOptions, JsRuntimeOptions, PoolOptions, RuntimeOptions } from './options.js'
-export { type PoolStats, PostgresProvider, type ProviderSource, type ProviderStats } from './provider.js'
+export { type EntraOptions, type PoolStats, PostgresProvider, type ProviderSource, type ProviderStats } from './provider.js'
 export { type ActivityOptions, OrchestrationContext, type ResultOf } from './replay/context.js'
 export type { RaceResult, Settled } from './replay/joins.js'
 export type { ActivityTask, Task } from './replay/task.js'
 export type { ActivityRetryPolicy, RetryPolicy } from './retry.js'
 export { Runtime } from './runtime.js'
+export { SqliteProvider } from './sqlite.js'
 export type { ExecutionInfo, HistoryEvent, InstanceInfo, InstanceSummary, OrchestrationResult, OrchestrationStatus, StatusWord } from './status.js'

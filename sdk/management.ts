@@ -96,7 +96,10 @@ export abstract class Management {
       const isOver = record !== null && record.status !== 'Pending' && record.status !== 'Running'
       if (record !== null && (isOver || record.customStatusVersion > seen)) return resultOf<O>(record)
       const left = end - performance.now()
-      if (left <= 0) throw new TimeoutError('Operation timed out', { code: 'TIMEOUT', retryable: true })
+      if (left <= 0) {
+        const message = `Operation timed out: the custom status of instance '${id}' did not pass version ${seen} within ${timeoutMs} ms`
+        throw new TimeoutError(message, { code: 'TIMEOUT', retryable: true })
+      }
       await delay(Math.min(pause, left))
     }
   }

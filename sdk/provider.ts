@@ -2,10 +2,10 @@
  * Providers: where the state lives. The only one is PostgreSQL: given by URL, by the environment, or, in development only, a
  * server that this package starts itself.
  */
-import { HoldfastError } from './errors.js'
+import { HoldfastError, errorOfCode } from './errors.js'
 import { checkName, invalidArgument, kindOf } from './ids.js'
 import { type NativeProvider, binding } from './native.js'
-import { type PoolOptions, checkPoolOptions } from './options.js'
+import { type NativePoolOptions, type PoolOptions, checkPoolOptions } from './options.js'
 import { unwrap } from './unwrap.js'
 
 /** Where the URL of a provider came from. */
@@ -57,6 +57,14 @@ export interface ProviderStats {
   counters: Record<string, number>
 }
 
+/** What code written for Entra hands over; see {@link PostgresProvider.connectWithEntra}. */
+export interface EntraOptions {
+  audience?: string
+  maxConnections?: number
+  acquireTimeoutMs?: number
+  refreshIntervalMs?: number
+}
+
 /** Schema of the tables unless another is named. */
 const DEFAULT_SCHEMA = 'holdfast'
 
@@ -76,7 +84,8 @@ interface DevModule {
   embeddedUrl(): Promise<EmbeddedServer>
 }
 
-interface Address {
+/** Where the database is, and how to let go of it. */
+export interface Address {
   url: string
   source: ProviderSource
   release: () => Promise<void>
@@ -99,7 +108,11 @@ export class PostgresProvider {
   readonly #release: () => Promise<void>
   #closing: Promise<void> | undefined
 
-  private constructor(native: NativeProvider, address: Address, schema: string) {
+  /** @internal */
+  protected constructor(native: NativeProvider, address: Address, schema: string) {
+    if (typeof native !== 'object' || native === null || typeof native.stats !== 'function') {
+      throw invalidArgument('a PostgresProvider is not made with new: use await PostgresProvider.connect(url)')
+    }
     this.#native = native
     this.source = address.source
     this.schema = schema
@@ -117,6 +130,32 @@ export class PostgresProvider {
   /** The same in a schema of another name, which is made when it is missing. */
   static async connectWithSchema(url: string | undefined, schema: string, options?: PoolOptions): Promise<PostgresProvider> {
     return await open(url, checkName(schema, 'schema', MAX_SCHEMA_BYTES), options)
+  }
+
+  /**
+   * Not there: tokens of Microsoft Entra end after an hour, and the pool does not fetch new ones. Always rejects, with
+   * `ENTRA_UNSUPPORTED` and what to do instead.
+   */
+  static async connectWithEntra(
+    host: string,
+    port: number,
+    database: string,
+    user: string,
+    _options?: EntraOptions,
+  ): Promise<PostgresProvider> {
+    throw entraUnsupported('Entra', host, port, database, user)
+  }
+
+  /** Not there, like `connectWithEntra`. */
+  static async connectWithSchemaAndEntra(
+    host: string,
+    port: number,
+    database: string,
+    user: string,
+    _schema: string,
+    _options?: EntraOptions,
+  ): Promise<PostgresProvider> {
+    throw entraUnsupported('schema and Entra', host, port, database, user)
   }
 
   /** Numbers of the pool and of the engine. */
@@ -153,20 +192,25 @@ export class PostgresProvider {
     await this.close()
   }
 
+  /** @internal */
+  static make(native: NativeProvider, address: Address, schema: string): PostgresProvider {
+    return new PostgresProvider(native, address, schema)
+  }
+
   /** @internal The native side, for clients and runtimes. */
   get [NATIVE](): NativeProvider {
     return this.#native
   }
 
-  /** @internal */
-  static make(native: NativeProvider, address: Address, schema: string): PostgresProvider {
-    return new PostgresProvider(native, address, schema)
-  }
 }
 
 /** The native side of a provider. */
 export function nativeOf(provider: PostgresProvider): NativeProvider {
   if (typeof provider !== 'object' || provider === null || !(NATIVE in provider)) {
+    if (typeof (provider as { then?: unknown } | null | undefined)?.then === 'function') {
+      throw invalidArgument('provider is a promise: write await before PostgresProvider.connect(...), or before the variable that holds it')
+    }
+    if (typeof provider === 'string') throw invalidArgument('provider is a string: pass await PostgresProvider.connect(url) instead of the URL')
     throw invalidArgument(`provider must be a PostgresProvider, not ${kindOf(provider)}`)
   }
   return provider[NATIVE]
@@ -174,14 +218,35 @@ export function nativeOf(provider: PostgresProvider): NativeProvider {
 
 async function open(url: string | undefined, schema: string, options: PoolOptions | undefined): Promise<PostgresProvider> {
   const checked = checkPoolOptions(options)
-  const address = await addressOf(url)
+  return await connectTo(await addressOf(url), schema, checked, PostgresProvider.make)
+}
+
+/** Connects to an address, which is let go of when that fails; `make` makes the provider. */
+export async function connectTo<P extends PostgresProvider>(
+  address: Address,
+  schema: string,
+  options: NativePoolOptions = checkPoolOptions(undefined),
+  make: (native: NativeProvider, address: Address, schema: string) => P,
+): Promise<P> {
   try {
-    const native = unwrap(await binding().JsPostgresProvider.connect(address.url, schema, checked))
-    return PostgresProvider.make(native, address, schema)
+    return make(unwrap(await binding().JsPostgresProvider.connect(address.url, schema, options)), address, schema)
   } catch (error) {
     await address.release()
-    throw error
+    throw error instanceof HoldfastError ? prefixed(error) : error
   }
+}
+
+/** The same error behind the words that every failed connect begins with. */
+function prefixed(error: HoldfastError): HoldfastError {
+  const { code, retryable, retryAfterMs } = error
+  return errorOfCode(`Failed to connect to PostgreSQL: ${error.message}`, { code, retryable, retryAfterMs, cause: error })
+}
+
+function entraUnsupported(how: string, host: string, port: number, database: string, user: string): HoldfastError {
+  const message =
+    `Failed to connect with ${how}: the pool of this version does not renew Entra tokens. Give the role '${user}' a password or a ` +
+    `client certificate, or run a pooler that fetches tokens, and use PostgresProvider.connect('postgres://…@${host}:${port}/${database}?sslmode=require')`
+  return new HoldfastError(message, { code: 'ENTRA_UNSUPPORTED' })
 }
 
 const nothing = async (): Promise<void> => {}

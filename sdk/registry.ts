@@ -1,5 +1,6 @@
 /**
- * What a runtime can run: activities by name, orchestrations by name and exact version. Closed when the runtime starts.
+ * What a runtime can run: activities by name, orchestrations by name and exact version. Closed when the runtime starts. Of two functions
+ * under one name the first one stays.
  */
 import type { ActivityBody } from './activity/runner.js'
 import { HoldfastError } from './errors.js'
@@ -17,15 +18,17 @@ export class Registry {
 
   addActivity(name: string, body: ActivityBody): void {
     this.#checkOpen(`activity '${name}'`)
-    if (this.#activities.has(name)) throw duplicate(`activity '${name}'`)
-    this.#activities.set(name, body)
+    const first = this.#activities.get(name)
+    if (first === undefined) this.#activities.set(name, body)
+    else if (first !== body) warnOfDuplicate(`activity '${name}'`)
   }
 
   addOrchestration(name: string, version: string, body: OrchestrationBody): void {
     this.#checkOpen(`orchestration '${name}'`)
     const versions = this.#orchestrations.get(name) ?? new Map<string, OrchestrationBody>()
-    if (versions.has(version)) throw duplicate(`orchestration '${name}' version ${version}`)
-    this.#orchestrations.set(name, versions.set(version, body))
+    const first = versions.get(version)
+    if (first === undefined) this.#orchestrations.set(name, versions.set(version, body))
+    else if (first !== body) warnOfDuplicate(`orchestration '${name}' version ${version}`)
   }
 
   activity(name: string): ActivityBody | undefined {
@@ -51,6 +54,7 @@ export class Registry {
   }
 }
 
-function duplicate(what: string): HoldfastError {
-  return new HoldfastError(`${what} is registered already`, { code: 'DUPLICATE_REGISTRATION' })
+/** A second function under one name is most likely a mistake; which one runs must not depend on luck, so the first one does. */
+function warnOfDuplicate(what: string): void {
+  process.emitWarning(`${what} is registered already; the first function stays`, { code: 'HOLDFAST_DUPLICATE_REGISTRATION' })
 }

@@ -88,7 +88,7 @@ export class Runtime {
     )
   }
 
-  /** Registers an activity. */
+  /** Registers an activity. Of two functions under one name the first one stays, with a warning of the process. */
   registerActivity<I, O>(activity: ActivityDefinition<I, O>, fn?: ActivityFunction<I, O>): void
   registerActivity<I = unknown, O = unknown>(name: string, fn: ActivityFunction<I, O>): void
   registerActivity<I, O>(activity: string | ActivityDefinition<I, O>, fn?: ActivityFunction<I, O>): void {
@@ -119,6 +119,35 @@ export class Runtime {
     fn?: OrchestrationFunction<I, O>,
   ): void {
     this.#register(orchestration, checkVersion(version), fn)
+  }
+
+  /** The same as `registerActivity`. */
+  registerActivityTyped<I, O>(activity: ActivityDefinition<I, O>, fn?: ActivityFunction<I, O>): void
+  registerActivityTyped<I = unknown, O = unknown>(name: string, fn: ActivityFunction<I, O>): void
+  registerActivityTyped<I, O>(activity: string | ActivityDefinition<I, O>, fn?: ActivityFunction<I, O>): void {
+    this.registerActivity(activity as ActivityDefinition<I, O>, fn)
+  }
+
+  /** The same as `registerOrchestration`. */
+  registerOrchestrationTyped<I, O>(orchestration: OrchestrationDefinition<I, O>, fn?: OrchestrationFunction<I, O>): void
+  registerOrchestrationTyped<I = unknown, O = unknown>(name: string, fn: OrchestrationFunction<I, O>): void
+  registerOrchestrationTyped<I, O>(orchestration: string | OrchestrationDefinition<I, O>, fn?: OrchestrationFunction<I, O>): void {
+    this.registerOrchestration(orchestration as OrchestrationDefinition<I, O>, fn)
+  }
+
+  /** The same as `registerOrchestrationVersioned`. */
+  registerOrchestrationVersionedTyped<I, O>(
+    orchestration: OrchestrationDefinition<I, O>,
+    version: string,
+    fn?: OrchestrationFunction<I, O>,
+  ): void
+  registerOrchestrationVersionedTyped<I = unknown, O = unknown>(name: string, version: string, fn: OrchestrationFunction<I, O>): void
+  registerOrchestrationVersionedTyped<I, O>(
+    orchestration: string | OrchestrationDefinition<I, O>,
+    version: string,
+    fn?: OrchestrationFunction<I, O>,
+  ): void {
+    this.registerOrchestrationVersioned(orchestration as OrchestrationDefinition<I, O>, version, fn)
   }
 
   #register<I, O>(

@@ -95,7 +95,7 @@ describe('management', { concurrency: 4 }, () => {
     await app.client.startOrchestration('s', 'main')
     const one = await app.client.waitForStatusChange('s', 0, 20, 20_000)
     assert.equal(one.customStatus, 'one')
-    await assert.rejects(app.client.waitForStatusChange('s', one.customStatusVersion, 20, 60), { message: 'Operation timed out' })
+    await assert.rejects(app.client.waitForStatusChange('s', one.customStatusVersion, 20, 60), { message: /^Operation timed out: the custom status of instance 's' did not pass version/ })
     await app.client.raiseEvent('s', 'go')
     const two = await app.client.waitForStatusChange('s', one.customStatusVersion, 20, 20_000)
     assert.equal(two.customStatus, 'two')

@@ -48,7 +48,7 @@ test('a null output is null', async (t) => {
 
 test('waiting for too long rejects with the documented text', async (t) => {
   const { client } = await startApp(t)
-  await assert.rejects(client.waitForOrchestration('nobody', 5), (error) => error instanceof holdfast.TimeoutError && error.message === 'Operation timed out')
+  await assert.rejects(client.waitForOrchestration('nobody', 5), (error) => error instanceof holdfast.TimeoutError && error.message === "Operation timed out: instance 'nobody' did not end within 5 ms")
   await assert.rejects(client.waitForOrchestrationTyped('nobody', 5), /Operation timed out/)
   await assert.rejects(client.handle('nobody').result({ timeoutMs: 5 }), /Operation timed out/)
 })
@@ -164,5 +164,5 @@ test('a failure of the engine becomes an error of its class, with what the engin
 })
 
 test('a client needs a provider', () => {
-  for (const value of [undefined, {}, 'postgres://x']) assert.throws(() => new holdfast.Client(value), /provider must be a PostgresProvider/)
+  for (const value of [undefined, {}, 'postgres://x']) assert.throws(() => new holdfast.Client(value), /provider (must be a PostgresProvider|is a string)/)
 })

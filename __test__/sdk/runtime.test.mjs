@@ -109,15 +109,13 @@ test('a definition of the wrong kind is refused', async () => {
   assert.throws(() => defineOrchestration('', async () => {}), coded('INVALID_ARGUMENT', /must not be empty/))
 })
 
-test('registering twice, without a function, under a reserved name or after the start is refused', async (t) => {
+test('registering without a function, under a reserved name or after the start is refused', async (t) => {
   const { provider } = await fakeProvider()
   const runtime = new Runtime(provider)
   t.after(() => runtime.shutdown())
   const fn = async () => 1
   runtime.registerActivity('a', fn)
   runtime.registerOrchestration('o', fn)
-  assert.throws(() => runtime.registerActivity('a', fn), coded('DUPLICATE_REGISTRATION', /activity 'a' is registered already/))
-  assert.throws(() => runtime.registerOrchestrationVersioned('o', '1.0.0', fn), coded('DUPLICATE_REGISTRATION', /orchestration 'o' version 1\.0\.0/))
   assert.throws(() => runtime.registerActivity('b'), coded('INVALID_ARGUMENT', /activity 'b' needs a function, not undefined/))
   assert.throws(() => runtime.registerActivity('__holdfast_x', fn), coded('INVALID_ARGUMENT', /reserved/))
   assert.throws(() => runtime.registerOrchestrationVersioned('o', 'newest', fn), coded('INVALID_ARGUMENT', /semantic version/))

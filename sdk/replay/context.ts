@@ -10,6 +10,7 @@ import { type TraceLevel, trace } from '../trace.js'
 import type { Frame } from './frame.js'
 import { AllTask, type RaceResult, RaceTask, type Settled, checkParts } from './joins.js'
 import { ActivityCommandTask, type ActivityTask, CommandTask, ContinueTask, type Task } from './task.js'
+import { TypedSteps } from './typed.js'
 
 /** How an activity is to be run. */
 export interface ActivityOptions {
@@ -36,7 +37,7 @@ export type ResultOf<P> = P extends Task<infer T> ? T : P
  *   return receipt
  * })
  */
-export class OrchestrationContext {
+export class OrchestrationContext extends TypedSteps {
   readonly #frame: Frame
   /** Id of the instance. */
   readonly instanceId: string
@@ -51,6 +52,7 @@ export class OrchestrationContext {
 
   /** @internal */
   constructor(frame: Frame) {
+    super()
     this.#frame = frame
     const { start } = frame
     this.instanceId = start.instance
@@ -199,6 +201,9 @@ export class OrchestrationContext {
 
   #detached(orchestration: unknown, version: string | null | undefined, instanceId: string, input: unknown): Task<null> {
     const name = nameOf(orchestration, 'orchestration', 'orchestration name')
+    if (typeof instanceId === 'object' && instanceId !== null && 'type' in instanceId) {
+      throw invalidArgument('instance id must be a string, not a definition: the order is (orchestration, instanceId, input)')
+    }
     return new CommandTask<null>(this.#frame, {
       type: 'detached',
       name,

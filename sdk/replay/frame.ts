@@ -324,10 +324,10 @@ export class Frame implements TaskHost {
     task.isConsumed = true
     if (isReturned) {
       if (task.state !== 'done') throw task.error
-      return { done: true, value: task.value }
+      return { done: true, value: task.result }
     }
     const generator = this.#generator as Iterator<unknown, unknown, unknown>
-    if (task.state === 'done') return generator.next(task.value)
+    if (task.state === 'done') return generator.next(task.result)
     return throwInto(generator, task.error)
   }
 

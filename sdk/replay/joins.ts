@@ -4,7 +4,7 @@
  */
 import { invalidArgument, kindOf } from '../ids.js'
 import { taskIn } from '../payload.js'
-import { type TaskHost, TaskNode, isTask } from './task.js'
+import { type TaskHost, TaskNode, isTask, readAgain } from './task.js'
 
 /** Checks the parts of an `all` or `race`: tasks of this context, or plain values that need no waiting. */
 export function checkParts(parts: readonly unknown[], what: string): readonly unknown[] {
@@ -82,6 +82,13 @@ export class AllTask extends TaskNode<unknown[]> {
     for (const part of this.parts) if (isTask(part)) part.lose()
   }
 
+  protected override reread(value: unknown): unknown {
+    return (value as Settled<unknown>[]).map((each) => {
+      if ('ok' in each) return { ok: readAgain(each.ok) }
+      return withReason({ err: readAgain(each.err) }, each.reason)
+    })
+  }
+
   override rerun(): void {
     super.rerun()
     rerunParts(this.parts)
@@ -137,6 +144,12 @@ export class RaceTask extends TaskNode<RaceResult<unknown>> {
 
   protected abandon(): void {
     for (const part of this.parts) if (isTask(part)) part.lose()
+  }
+
+  protected override reread(value: unknown): unknown {
+    const result = value as RaceResult<unknown>
+    const again = { ...result, value: readAgain(result.value) }
+    return result.error === true ? withReason(again, result.reason) : again
   }
 
   override rerun(): void {

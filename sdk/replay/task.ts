@@ -67,6 +67,8 @@ export abstract class TaskNode<T = unknown> implements Task<T> {
   error: unknown
   /** Set once a generator has been given the result by yielding this very task. */
   isConsumed = false
+  /** Set for the typed calls: a result that is a text is read as JSON once more when it is handed to the code. */
+  isTyped = false
   #listeners: Listener[] = []
   #promise: Promise<T> | undefined
   #settle: (() => void) | undefined
@@ -88,6 +90,16 @@ export abstract class TaskNode<T = unknown> implements Task<T> {
 
   get isSettled(): boolean {
     return this.state !== 'idle' && this.state !== 'open'
+  }
+
+  /** The result as the code gets it. */
+  get result(): unknown {
+    return this.isTyped ? this.reread(this.value) : this.value
+  }
+
+  /** A result of a typed call. */
+  protected reread(value: unknown): unknown {
+    return readAgain(value)
   }
 
   /** Starts the task unless it has started. */
@@ -164,7 +176,7 @@ export abstract class TaskNode<T = unknown> implements Task<T> {
         // Results are parsed JSON and never thenable.
         this.#settle = () => {
           this.host.stir()
-          if (this.state === 'done') resolve(this.value as T)
+          if (this.state === 'done') resolve(this.result as T)
           else reject(this.error as Error)
         }
       })
@@ -191,6 +203,16 @@ export abstract class TaskNode<T = unknown> implements Task<T> {
 
   *[Symbol.iterator](): Generator<Task<T>, T, unknown> {
     return (yield this) as T
+  }
+}
+
+/** A text that is JSON as its value; anything else as it is. */
+export function readAgain(value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  try {
+    return JSON.parse(value)
+  } catch {
+    return value
   }
 }
 
