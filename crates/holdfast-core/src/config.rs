@@ -109,6 +109,13 @@ pub struct LivenessConfig {
     pub worker_node_id: Option<String>,
 }
 
+impl LivenessConfig {
+    /// Interval and stale age.
+    pub(crate) fn times(&self) -> (Duration, Duration) {
+        (self.heartbeat_interval, self.stale_after)
+    }
+}
+
 impl Default for LivenessConfig {
     fn default() -> Self {
         Self {

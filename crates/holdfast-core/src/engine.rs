@@ -22,7 +22,7 @@ use crate::{
     error::Result,
     failpoint,
     lease::{Keeper, Kind, LeaseTimes, Returns},
-    liveness::{Liveness, LivenessEvents},
+    liveness::{Liveness, LivenessEvents, Node, Standing},
     provider::Provider,
     store::{Fence, NodeKey},
     turn::{FrameCache, TurnRunner},
@@ -60,26 +60,27 @@ impl Engine {
         config.validate()?;
         let Rooms { keeper, outbox, returns, turns, activities } = Rooms::new(&provider, &config, &handlers);
         let wake = provider.wakes().register();
-        let node = Arc::new(Mutex::new(NodeKey { id: node_id(&config), epoch: 0 }));
+        let node = Node {
+            provider: Arc::clone(&provider),
+            key: Arc::new(Mutex::new(NodeKey { id: node_id(&config), epoch: 0 })),
+            standing: Arc::new(Standing::new(&config)),
+            config,
+            keeper,
+        };
         let events = Arc::new(Events {
             turns: Arc::clone(&turns),
             activities: Arc::clone(&activities),
             wake: Arc::clone(&wake),
         });
-        let liveness = Liveness::start(
-            Arc::clone(&provider),
-            config.clone(),
-            Arc::clone(&keeper),
-            Arc::clone(&node),
-            events,
-        )
-        .await?;
+        let liveness = Liveness::start(node.clone(), events).await?;
+        let Node { config, keeper, key, standing, .. } = node;
         let claimer = Arc::new(Claimer {
             provider: Arc::clone(&provider),
             config,
             handlers,
-            node,
+            node: key,
             keeper,
+            standing,
             returns,
             turns: Arc::clone(&turns),
             activities: Arc::clone(&activities),

@@ -6,6 +6,7 @@
 
 mod activity;
 pub mod client;
+mod clock;
 pub mod commit;
 pub mod config;
 pub mod crossing;

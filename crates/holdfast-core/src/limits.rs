@@ -73,3 +73,7 @@ pub const DELETE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs of a deletion that met commits or another deletion before its error is handed to the caller.
 pub const DELETE_RUNS: u32 = 8;
+
+/// After a failed heartbeat a node leaves leases that ran out to their owners for this long, or for a turn's lease if that
+/// is longer: both met the same outage, and the owners renew what they hold as soon as they can.
+pub const CAUTION_AFTER_OUTAGE: Duration = Duration::from_secs(5);

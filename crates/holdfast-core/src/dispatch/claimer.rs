@@ -12,12 +12,14 @@ use tokio::sync::{Notify, watch};
 
 use crate::{
     activity::{ActivityRunner, ClaimedTasks},
+    clock::Moment,
     config::{DispatchConfig, EngineConfig},
     dispatch::{Handlers, pace::Pace},
-    error::{Error, Result},
+    error::{Error, ErrorKind, Result},
     failpoint,
     lease::{Keeper, Kind, Return, Returned, Returns},
     limits,
+    liveness::{Claiming, Standing},
     pool::{CallerClass, Session},
     provider::Provider,
     store::{
@@ -35,6 +37,7 @@ pub(crate) struct Claimer {
     pub(crate) handlers: Handlers,
     pub(crate) node: Arc<Mutex<NodeKey>>,
     pub(crate) keeper: Arc<Keeper>,
+    pub(crate) standing: Arc<Standing>,
     pub(crate) returns: Arc<Returns>,
     pub(crate) turns: Arc<TurnRunner>,
     pub(crate) activities: Arc<ActivityRunner>,
@@ -85,6 +88,9 @@ impl Claimer {
                     self.provider.counters().claims_failed.add(1);
                     tracing::debug!(error = %error.full_text(), "claim failed");
                     memory.unanswered = true;
+                    if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::CircuitOpen) {
+                        self.standing.failed(Moment::now());
+                    }
                     // No hint cuts this short: giving back what the failed round claimed rings the bell.
                     tokio::select! {
                         () = tokio::time::sleep(backoff.next_delay()) => {}
@@ -305,7 +311,7 @@ impl Claimer {
             backoff_max_ms: times.backoff_max_ms,
             max_attempts: i32::try_from(self.config.lease.max_attempts).unwrap_or(i32::MAX),
             isolated,
-            unowned_only: false,
+            unowned_only: self.standing.claiming(Moment::now()) == Claiming::Unowned,
         }
     }
 

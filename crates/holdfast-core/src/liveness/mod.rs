@@ -2,8 +2,13 @@
 //!
 //! Neither a saturated pool, a busy core nor a blocked JavaScript loop delays them.
 
+mod body;
+mod outage;
 mod pulse;
+mod standing;
 mod thread;
 
+pub(crate) use outage::Outage;
 pub(crate) use pulse::Pulse;
-pub(crate) use thread::{Liveness, LivenessEvents};
+pub(crate) use standing::{Claiming, Standing};
+pub(crate) use thread::{Liveness, LivenessEvents, Node};

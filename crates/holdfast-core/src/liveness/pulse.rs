@@ -1,4 +1,4 @@
-//! When the next heartbeat is due, and whether others may be recovered. Told `now`.
+//! When the next heartbeat is due, and when leases are looked through for owners that are gone. Told `now`.
 
 use std::time::{Duration, Instant};
 
@@ -8,15 +8,12 @@ pub(crate) struct Pulse {
     interval: Duration,
     stale_after: Duration,
     next: Instant,
-    /// Since when every heartbeat arrived in time; `None` right after a failure.
-    clean_since: Option<Instant>,
-    last_sent: Option<Instant>,
     last_sweep: Option<Instant>,
 }
 
 impl Pulse {
     pub(crate) fn new(interval: Duration, stale_after: Duration, now: Instant) -> Self {
-        Self { interval, stale_after, next: now, clean_since: None, last_sent: None, last_sweep: None }
+        Self { interval, stale_after, next: now, last_sweep: None }
     }
 
     /// When the next heartbeat is due.
@@ -26,40 +23,15 @@ impl Pulse {
 
     /// A heartbeat is being sent. The rate is fixed; beats that were missed are not made up for.
     pub(crate) fn sent(&mut self, now: Instant) {
-        if let Some(last) = self.last_sent
-            && now.duration_since(last) > 2 * self.interval
-        {
-            self.clean_since = None;
-        }
-        self.last_sent = Some(now);
         self.next += self.interval;
         if self.next <= now {
             self.next = now + self.interval;
         }
     }
 
-    /// The heartbeat sent at `sent` was answered.
-    pub(crate) fn answered(&mut self, sent: Instant, now: Instant) {
-        if now.duration_since(sent) > 2 * self.interval {
-            self.clean_since = None;
-        } else {
-            self.clean_since.get_or_insert(sent);
-        }
-    }
-
-    /// The heartbeat failed.
-    pub(crate) fn failed(&mut self) {
-        self.clean_since = None;
-    }
-
-    /// Whether others may be recovered: this node's own heartbeats were clean for a stale age, or it has no past yet and
-    /// nothing failed so far.
-    pub(crate) fn may_recover(&self, now: Instant) -> bool {
-        match (self.last_sent, self.clean_since) {
-            (None, _) => true,
-            (Some(_), Some(since)) => now.duration_since(since) >= self.stale_after,
-            (Some(_), None) => false,
-        }
+    /// The heartbeat failed: the next one does not wait for its turn, a node that can be heard again is to be heard at once.
+    pub(crate) fn failed(&mut self, now: Instant) {
+        self.next = now;
     }
 
     /// Whether every lease is to be checked for a live owner: at start, and again every stale age.
@@ -69,6 +41,11 @@ impl Pulse {
             self.last_sweep = Some(now);
         }
         due
+    }
+
+    /// A sweep did not get to its end: it is due again.
+    pub(crate) fn sweep_failed(&mut self) {
+        self.last_sweep = None;
     }
 }
 
@@ -93,28 +70,12 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_heartbeat_forbids_recovery_for_a_stale_age() {
-        let start = Instant::now();
-        let mut pulse = pulse(start);
-        assert!(pulse.may_recover(start), "a fresh node recovers at start");
-        pulse.sent(start);
-        pulse.answered(start, start);
-        pulse.failed();
-        assert!(!pulse.may_recover(start + SECOND));
-        let back = start + 5 * SECOND;
-        pulse.sent(back);
-        pulse.answered(back, back);
-        assert!(!pulse.may_recover(back + 29 * SECOND));
-        assert!(pulse.may_recover(back + 30 * SECOND));
-    }
-
-    #[test]
-    fn a_gap_or_a_slow_round_trip_counts_as_a_failure() {
+    fn a_failed_heartbeat_is_tried_again_without_waiting_for_its_turn() {
         let start = Instant::now();
         let mut pulse = pulse(start);
         pulse.sent(start);
-        pulse.answered(start, start + 11 * SECOND);
-        assert!(!pulse.may_recover(start + 100 * SECOND));
+        pulse.failed(start + SECOND);
+        assert_eq!(pulse.next(), start + SECOND);
     }
 
     #[test]

@@ -28,10 +28,28 @@ pub struct Heartbeat {
     /// Rows owned by this node and epoch whose fence was not among the held ones and that are older than the
     /// claim's time limit: they were released, unstarted.
     pub released: u64,
-    /// Ids of stale nodes that were deleted.
+    /// Ids of stale nodes that were deleted; what they held is to be freed by [`sweep`].
     pub recovered_nodes: Vec<String>,
+}
+
+/// Whom a heartbeat may declare dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovery {
+    /// Nobody: this node's own past has a failure or a gap.
+    Forbidden,
+    /// This node has no past: peers that fell silent together, and everybody while the server is just up, are left.
+    Fresh,
+    /// Every stale node.
+    Proven,
+}
+
+/// What one batch of a sweep freed.
+#[derive(Debug, Clone, Copy)]
+pub struct Swept {
     /// Leases that lost their dead owner.
-    pub recovered_leases: u64,
+    pub freed: u64,
+    /// There may be more.
+    pub more: bool,
 }
 
 /// Times of a heartbeat.
@@ -43,8 +61,10 @@ pub struct HeartbeatTimes {
     pub predecessor_stale_ms: Option<i64>,
     /// Unknown own leases older than this are released.
     pub claim_limit_ms: i64,
-    /// False while the outage guard forbids to recover others.
-    pub may_recover: bool,
+    /// Between two heartbeats.
+    pub interval_ms: i64,
+    /// What the outage guard allows.
+    pub recovery: Recovery,
 }
 
 /// Registers the node and returns its epoch. Also removes nothing: recovery is the heartbeat's.
@@ -55,8 +75,7 @@ pub async fn register(session: &Session, statements: &Statements, id: &str) -> R
 }
 
 /// One heartbeat: stamps the node row, reports lost fences, releases unknown own leases and, when allowed, deletes stale
-/// nodes and frees what dead owners hold (in bounded sweeps, until none is left; no queue table is touched when nobody
-/// was stale and `full_sweep` is false). Dropped half way it has done all, some or nothing of it; the next one repeats it.
+/// nodes. Dropped half way it has done all or nothing of it; the next one repeats it.
 pub async fn heartbeat(
     session: &Session,
     statements: &Statements,
@@ -64,13 +83,20 @@ pub async fn heartbeat(
     held_turns: &[Fence],
     held_activities: &[Fence],
     times: HeartbeatTimes,
-    full_sweep: bool,
 ) -> Result<Heartbeat> {
     let turns = numbers(held_turns);
     let activities = numbers(held_activities);
     let own: [&(dyn ToSql + Sync); 2] = [&node.id, &node.epoch];
-    let stale: [&(dyn ToSql + Sync); 4] =
-        [&node.id, &node.epoch, &times.stale_after_ms, &times.predecessor_stale_ms];
+    let may_recover = times.recovery != Recovery::Forbidden;
+    let fresh = times.recovery == Recovery::Fresh;
+    let stale: [&(dyn ToSql + Sync); 6] = [
+        &node.id,
+        &node.epoch,
+        &times.stale_after_ms,
+        &times.predecessor_stale_ms,
+        &times.interval_ms,
+        &fresh,
+    ];
     let gone_turns: [&(dyn ToSql + Sync); 3] = [&node.id, &node.epoch, &turns];
     let gone_activities: [&(dyn ToSql + Sync); 3] = [&node.id, &node.epoch, &activities];
     let unknown_turns: [&(dyn ToSql + Sync); 4] = [&node.id, &node.epoch, &turns, &times.claim_limit_ms];
@@ -78,7 +104,7 @@ pub async fn heartbeat(
         [&node.id, &node.epoch, &activities, &times.claim_limit_ms];
 
     let mut steps: Vec<(&Statement, &[&(dyn ToSql + Sync)])> = Vec::with_capacity(6);
-    if times.may_recover {
+    if may_recover {
         steps.push((&statements.node_delete_stale, &stale));
     }
     steps.push((&statements.node_beat, &own));
@@ -90,16 +116,13 @@ pub async fn heartbeat(
     let mut next = || results.next().unwrap_or_default();
 
     let mut beat = Heartbeat::default();
-    if times.may_recover {
+    if may_recover {
         beat.recovered_nodes = next().iter().map(|row| column(row, "id")).collect::<Result<_>>()?;
     }
     beat.alive = !next().is_empty();
     beat.gone_turns = fences(&next())?;
     beat.gone_activities = fences(&next())?;
     beat.released = next().len() as u64 + next().len() as u64;
-    if times.may_recover && (full_sweep || !beat.recovered_nodes.is_empty()) {
-        beat.recovered_leases = sweep(session, statements).await?;
-    }
     Ok(beat)
 }
 
@@ -125,28 +148,20 @@ pub async fn release_unknown(
     Ok(results.iter().map(|rows| rows.len() as u64).sum())
 }
 
-/// Frees every lease whose owner has no node row.
-async fn sweep(session: &Session, statements: &Statements) -> Result<u64> {
+/// Frees one batch of the leases whose owner has no node row. Dropped half way it may have been done.
+pub async fn sweep(session: &Session, statements: &Statements) -> Result<Swept> {
     let params: [&(dyn ToSql + Sync); 1] = [&SWEEP_LIMIT];
     let steps: [(&Statement, &[&(dyn ToSql + Sync)]); 2] =
         [(&statements.turn_recover, &params), (&statements.activity_recover, &params)];
-    let mut freed = 0;
-    loop {
-        let counts: Vec<u64> = session
-            .transaction(&statements.settings, &steps)
-            .await?
-            .iter()
-            .map(|rows| rows.len() as u64)
-            .collect();
-        freed += counts.iter().sum::<u64>();
-        if counts.iter().all(|count| *count < SWEEP_LIMIT as u64) {
-            return Ok(freed);
-        }
-    }
+    let results = session.transaction(&statements.settings, &steps).await?;
+    Ok(Swept {
+        freed: results.iter().map(|rows| rows.len() as u64).sum(),
+        more: results.iter().any(|rows| rows.len() >= SWEEP_LIMIT as usize),
+    })
 }
 
-/// Removes the node row; what it still owns is free at once (unstarted work keeps its count). Dropped half way it may
-/// leave leases of a node that is gone; the other nodes' sweeps free them.
+/// Removes the node row, if it is there; what it still owns is free at once (unstarted work keeps its count). Dropped half
+/// way it may leave leases of a node that is gone; the other nodes' sweeps free them.
 pub async fn goodbye(session: &Session, statements: &Statements, node: &NodeKey) -> Result<()> {
     let own: [&(dyn ToSql + Sync); 2] = [&node.id, &node.epoch];
     let freed: [&(dyn ToSql + Sync); 3] = [&node.id, &node.epoch, &SWEEP_LIMIT];

@@ -57,7 +57,7 @@ statements! {
     migrate_read_version: "migrate/read_version", [];
     node_beat: "node/beat", [TEXT, INT8];
     node_delete: "node/delete", [TEXT, INT8];
-    node_delete_stale: "node/delete_stale", [TEXT, INT8, INT8, INT8];
+    node_delete_stale: "node/delete_stale", [TEXT, INT8, INT8, INT8, INT8, BOOL];
     node_register: "node/register", [TEXT];
     turn_claim: "turn/claim", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8];
     turn_claim_suspects: "turn/claim_suspects", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4];

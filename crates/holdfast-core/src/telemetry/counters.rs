@@ -57,6 +57,8 @@ counters! {
     heartbeats = "heartbeats": "Heartbeats answered.",
     heartbeats_failed = "heartbeatsFailed": "Heartbeats that failed.",
     nodes_recovered = "nodesRecovered": "Dead nodes found.",
+    declared_dead = "declaredDead": "Times this node was declared dead and registered again.",
+    parts_restarted = "partsRestarted": "Parts of a runtime that panicked and were started again.",
     leases_recovered = "leasesRecovered": "Leases taken from dead nodes.",
     crossings = "crossings": "Batches handed to JavaScript.",
     unknown_answers = "unknownAnswers": "Answers for work that is not in progress.",

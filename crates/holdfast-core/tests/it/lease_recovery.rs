@@ -3,13 +3,13 @@
 use holdfast_core::store::{
     Fence, NodeKey,
     commit::CommitOutcome,
-    node::{self, Heartbeat, HeartbeatTimes},
+    node::{self, Heartbeat, HeartbeatTimes, Recovery},
 };
 
 use crate::store_harness::*;
 
 async fn beat(store: &Store, node: &NodeKey, turns: &[Fence], activities: &[Fence]) -> Heartbeat {
-    beat_with(store, node, turns, activities, times(), false).await
+    beat_with(store, node, turns, activities, times()).await
 }
 
 async fn beat_with(
@@ -18,11 +18,22 @@ async fn beat_with(
     turns: &[Fence],
     activities: &[Fence],
     times: HeartbeatTimes,
-    full_sweep: bool,
 ) -> Heartbeat {
-    node::heartbeat(&store.session, &store.statements, node, turns, activities, times, full_sweep)
+    node::heartbeat(&store.session, &store.statements, node, turns, activities, times)
         .await
         .unwrap_or_else(|error| panic!("heartbeat: {}", error.full_text()))
+}
+
+/// Frees the leases of nodes that are gone, batch by batch.
+async fn sweep(store: &Store) -> u64 {
+    let mut freed = 0;
+    loop {
+        let swept = node::sweep(&store.session, &store.statements).await.expect("a sweep");
+        freed += swept.freed;
+        if !swept.more {
+            return freed;
+        }
+    }
 }
 
 async fn age(store: &Store, node: &NodeKey, seconds: i32) {
@@ -50,9 +61,7 @@ async fn a_heartbeat_stamps_the_row_and_finds_nothing_on_a_quiet_day() {
     let node = store.node("a").await;
     age(&store, &node, 3).await;
     let told = beat(&store, &node, &[], &[]).await;
-    assert!(
-        told.alive && told.recovered_nodes.is_empty() && told.released == 0 && told.recovered_leases == 0
-    );
+    assert!(told.alive && told.recovered_nodes.is_empty() && told.released == 0);
     assert!(store.holds("(select heartbeat_at > clock_timestamp() - interval '2 s' from @node)").await);
 }
 
@@ -114,7 +123,7 @@ async fn a_stale_node_is_recovered_and_its_rows_are_isolated() {
     age(&store, &dead, 31).await;
 
     let told = beat(&store, &node, &[], &[]).await;
-    assert_eq!((told.recovered_nodes, told.recovered_leases), (vec!["dead".to_owned()], 2));
+    assert_eq!((told.recovered_nodes, sweep(&store).await), (vec!["dead".to_owned()], 2));
     assert!(
         store.claim(&request(&node)).await.is_empty()
             && store.claim_activities(&request(&node)).await.is_empty()
@@ -140,6 +149,7 @@ async fn a_node_declared_dead_learns_it_and_its_late_writes_stand() {
     let claimed = store.claim_one(&slow).await;
     age(&store, &slow, 31).await;
     beat(&store, &node, &[], &[]).await;
+    sweep(&store).await;
 
     let told = beat(&store, &slow, &[claimed.fence], &[]).await;
     assert!(!told.alive);
@@ -153,13 +163,76 @@ async fn a_node_that_was_late_itself_or_may_not_recovers_nobody() {
     let store = Store::new().await;
     let (dead, node) = (store.node("dead").await, store.node("a").await);
     age(&store, &dead, 31).await;
-    age(&store, &node, 16).await;
+    age(&store, &node, 11).await;
     let told = beat(&store, &node, &[], &[]).await;
     assert!(told.alive && told.recovered_nodes.is_empty(), "its own last heartbeat is too old");
 
-    let guarded = HeartbeatTimes { may_recover: false, ..times() };
-    assert!(beat_with(&store, &node, &[], &[], guarded, true).await.recovered_nodes.is_empty());
+    let guarded = HeartbeatTimes { recovery: Recovery::Forbidden, ..times() };
+    assert!(beat_with(&store, &node, &[], &[], guarded).await.recovered_nodes.is_empty());
     assert_eq!(beat(&store, &node, &[], &[]).await.recovered_nodes, ["dead"]);
+}
+
+/// A node without a past. The server has been up for its stale age, and longer than any test has run.
+fn fresh() -> HeartbeatTimes {
+    HeartbeatTimes { stale_after_ms: 100, recovery: Recovery::Fresh, ..times() }
+}
+
+#[tokio::test]
+async fn a_fresh_node_recovers_a_single_silent_peer_at_once() {
+    let store = Store::new().await;
+    let (dead, node) = (store.node("dead").await, store.node("a").await);
+    age(&store, &dead, 31).await;
+    assert_eq!(beat_with(&store, &node, &[], &[], fresh()).await.recovered_nodes, ["dead"]);
+}
+
+#[tokio::test]
+async fn a_fresh_node_leaves_peers_that_fell_silent_together() {
+    let store = Store::new().await;
+    let (first, second, node) = (store.node("b").await, store.node("c").await, store.node("a").await);
+    age(&store, &first, 31).await;
+    age(&store, &second, 34).await;
+    assert!(beat_with(&store, &node, &[], &[], fresh()).await.recovered_nodes.is_empty(), "an outage");
+    let mut told = beat(&store, &node, &[], &[]).await.recovered_nodes;
+    told.sort();
+    assert_eq!(told, ["b", "c"], "a stale age later it has a past");
+}
+
+#[tokio::test]
+async fn a_fresh_node_recovers_peers_that_fell_silent_apart() {
+    let store = Store::new().await;
+    let (first, second, node) = (store.node("b").await, store.node("c").await, store.node("a").await);
+    age(&store, &first, 31).await;
+    age(&store, &second, 37).await;
+    assert_eq!(beat_with(&store, &node, &[], &[], fresh()).await.recovered_nodes.len(), 2, "crashes");
+}
+
+#[tokio::test]
+async fn a_fresh_node_recovers_nobody_while_the_server_is_just_up() {
+    let store = Store::new().await;
+    let (dead, node) = (store.node("dead").await, store.node("a").await);
+    let century = HeartbeatTimes { stale_after_ms: 100 * 365 * 86_400_000, ..fresh() };
+    store
+        .run(&format!(
+            "update @node set heartbeat_at = now() - interval '101 y' where epoch = {}",
+            dead.epoch
+        ))
+        .await;
+    assert!(beat_with(&store, &node, &[], &[], century).await.recovered_nodes.is_empty());
+    let proven = HeartbeatTimes { recovery: Recovery::Proven, ..century };
+    assert_eq!(beat_with(&store, &node, &[], &[], proven).await.recovered_nodes, ["dead"]);
+}
+
+#[tokio::test]
+async fn a_fresh_node_recovers_its_own_predecessor_also_in_an_outage() {
+    let store = Store::new().await;
+    let (older, other) = (store.node("worker-1").await, store.node("worker-2").await);
+    let node = store.node("worker-1").await;
+    age(&store, &older, 31).await;
+    age(&store, &other, 31).await;
+    let third = store.node("worker-3").await;
+    age(&store, &third, 31).await;
+    let explicit = HeartbeatTimes { predecessor_stale_ms: Some(15_000), ..fresh() };
+    assert_eq!(beat_with(&store, &node, &[], &[], explicit).await.recovered_nodes, ["worker-1"]);
 }
 
 #[tokio::test]
@@ -172,7 +245,7 @@ async fn an_older_epoch_of_an_explicit_id_is_stale_sooner() {
     age(&store, &other, 16).await;
     assert!(beat(&store, &node, &[], &[]).await.recovered_nodes.is_empty());
     let explicit = HeartbeatTimes { predecessor_stale_ms: Some(15_000), ..times() };
-    let told = beat_with(&store, &node, &[], &[], explicit, false).await;
+    let told = beat_with(&store, &node, &[], &[], explicit).await;
     assert_eq!(told.recovered_nodes, ["worker-1"]);
     assert!(beat(&store, &node, &[], &[]).await.alive);
 }
@@ -186,8 +259,10 @@ async fn a_full_sweep_frees_leases_whose_owner_has_no_node_row() {
     ask.limit = 1_500;
     assert_eq!(store.claim(&ask).await.len(), 1_500);
     store.run("delete from @node where id = 'gone'").await;
-    assert_eq!(beat(&store, &node, &[], &[]).await.recovered_leases, 0, "nobody was stale");
-    assert_eq!(beat_with(&store, &node, &[], &[], times(), true).await.recovered_leases, 1_500);
+    assert!(beat(&store, &node, &[], &[]).await.recovered_nodes.is_empty(), "nobody was stale");
+    let first = node::sweep(&store.session, &store.statements).await.expect("a sweep");
+    assert_eq!((first.freed, first.more), (1_000, true), "in batches, with heartbeats between them");
+    assert_eq!(sweep(&store).await, 500);
     assert!(
         store
             .holds("(select bool_and(owner is null and isolated and due_at <= now()) from @turn_queue)")
@@ -205,9 +280,9 @@ async fn recovery_skips_a_locked_row_and_finds_it_later() {
     let other = store.another().await;
     other.run("begin; select from @turn_queue for update").await;
     let told = beat(&store, &node, &[], &[]).await;
-    assert_eq!((told.recovered_nodes.len(), told.recovered_leases), (1, 0));
+    assert_eq!((told.recovered_nodes.len(), sweep(&store).await), (1, 0));
     other.run("rollback").await;
-    assert_eq!(beat_with(&store, &node, &[], &[], times(), true).await.recovered_leases, 1);
+    assert_eq!(sweep(&store).await, 1);
 }
 
 #[tokio::test]

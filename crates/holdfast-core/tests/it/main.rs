@@ -2,6 +2,7 @@
 
 mod engine;
 mod engine_faults;
+mod engine_liveness;
 mod engine_load;
 mod engine_network;
 mod engine_stops;

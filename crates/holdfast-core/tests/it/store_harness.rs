@@ -12,7 +12,7 @@ use holdfast_core::{
             TurnCommit, TurnEnd,
         },
         migrate,
-        node::{self, HeartbeatTimes},
+        node::{self, HeartbeatTimes, Recovery},
         turn::{self, ClaimRequest, ClaimedTurn},
     },
 };
@@ -313,7 +313,8 @@ pub(crate) fn times() -> HeartbeatTimes {
         stale_after_ms: 30_000,
         predecessor_stale_ms: None,
         claim_limit_ms: 60_000,
-        may_recover: true,
+        interval_ms: 5_000,
+        recovery: Recovery::Proven,
     }
 }
 

@@ -1,0 +1,339 @@
+//! The loop of one node: heartbeats, renewals, sweeps, and what their answers ask for.
+//!
+//! Invariants: one call is on the session at a time, a heartbeat before everything else and never for longer than its
+//! limit; a sweep is done in batches between heartbeats, so that a long one makes no heartbeat late. When the session is
+//! lost another is opened; when the node row is gone the node was declared dead: it registers again with a new epoch and
+//! frees what the old one owns. The node says goodbye when the loop is stopped, or its runtime was dropped.
+
+use std::{
+    sync::{Arc, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::watch;
+
+use crate::{
+    clock::Moment,
+    config::ms,
+    error::{Error, ErrorKind, Result},
+    failpoint,
+    lease::Kind,
+    limits,
+    liveness::{
+        Outage, Pulse,
+        thread::{LivenessEvents, Node},
+    },
+    pool::{Session, SessionPurpose},
+    store::{
+        NodeKey, activity,
+        node::{self, Heartbeat, HeartbeatTimes, Recovery},
+        turn::{self, RenewRequest},
+    },
+    telemetry::Backoff,
+};
+
+pub(super) struct Body {
+    node: Node,
+    events: Arc<dyn LivenessEvents>,
+    session: Option<Session>,
+    pulse: Pulse,
+    outage: Outage,
+    /// Leases of nodes that are gone are left to be freed.
+    sweeping: bool,
+}
+
+impl Body {
+    pub(super) fn new(node: Node, events: Arc<dyn LivenessEvents>) -> Self {
+        let (interval, stale_after) = node.config.liveness.times();
+        let troubled = node.provider.pool().stats().connection_errors > 0;
+        Self {
+            events,
+            session: None,
+            pulse: Pulse::new(interval, stale_after, Instant::now()),
+            outage: Outage::new(interval, stale_after, troubled),
+            sweeping: false,
+            node,
+        }
+    }
+
+    /// Registers the node under a new epoch.
+    pub(super) async fn register(&mut self) -> Result<()> {
+        let id = self.lock_key().id.clone();
+        let statements = Arc::clone(self.node.provider.statements());
+        let session = self.session().await?;
+        failpoint::hit("node.register.before");
+        let key = node::register(session, &statements, &id).await?;
+        failpoint::hit("node.register.after");
+        *self.lock_key() = key;
+        Ok(())
+    }
+
+    /// Runs until it is stopped, then says goodbye. Dropped half way the node goes stale.
+    pub(super) async fn run(&mut self, stopped: &mut watch::Receiver<bool>) {
+        let interval = self.node.config.liveness.heartbeat_interval;
+        // From a blink to a whole interval: a lost session is opened again well before the node looks stale.
+        let mut backoff = Backoff::new(interval / 20, interval);
+        while !is_stopped(stopped) {
+            let pause = match self.step().await {
+                Ok(()) => {
+                    backoff.reset();
+                    self.next_step().saturating_duration_since(Instant::now())
+                }
+                Err(error) => {
+                    tracing::debug!(error = %error.full_text(), "heartbeat or renewal failed");
+                    self.session = None;
+                    self.node.standing.failed(Moment::now());
+                    backoff.next_delay()
+                }
+            };
+            tokio::select! {
+                // A lease shorter than a round trip must not turn the loop into a spin.
+                () = tokio::time::sleep(pause.max(Duration::from_millis(1))) => {}
+                _ = stopped.changed() => {}
+            }
+        }
+        self.goodbye().await;
+    }
+
+    /// The loop panicked: what was on the session is not known.
+    pub(super) fn restarted(&mut self) {
+        self.session = None;
+        self.outage.failed();
+        self.node.provider.counters().parts_restarted.add(1);
+    }
+
+    fn next_step(&self) -> Instant {
+        if self.sweeping {
+            return Instant::now();
+        }
+        let beat = self.pulse.next();
+        self.node.keeper.next_due().map_or(beat, |renewal| renewal.min(beat))
+    }
+
+    async fn step(&mut self) -> Result<()> {
+        let now = Instant::now();
+        if self.pulse.next() <= now {
+            return self.beat().await;
+        }
+        if self.node.keeper.next_due().is_some_and(|due| due <= now) {
+            return self.renew(now).await;
+        }
+        if self.sweeping {
+            self.sweep().await;
+        }
+        Ok(())
+    }
+
+    async fn beat(&mut self) -> Result<()> {
+        let (now, sent) = (Instant::now(), Moment::now());
+        let recovery = self.outage.recovery(sent);
+        if recovery != Recovery::Forbidden && self.pulse.sweep_due(now) {
+            self.sweeping = true;
+        }
+        self.pulse.sent(now);
+        self.outage.sent(sent);
+        match self.send_heartbeat(recovery).await {
+            Ok(answer) => {
+                self.outage.answered(sent, Moment::now());
+                self.node.provider.counters().heartbeats.add(1);
+                self.heed(answer).await
+            }
+            Err(error) => {
+                self.outage.failed();
+                self.pulse.failed(Instant::now());
+                self.node.provider.counters().heartbeats_failed.add(1);
+                Err(error)
+            }
+        }
+    }
+
+    async fn send_heartbeat(&mut self, recovery: Recovery) -> Result<Heartbeat> {
+        let limit = self.limit();
+        let times = self.times(recovery);
+        let (turns, activities) = (self.node.keeper.held(Kind::Turn), self.node.keeper.held(Kind::Activity));
+        let key = self.lock_key().clone();
+        let statements = Arc::clone(self.node.provider.statements());
+        let exchange = async {
+            let session = self.session().await?;
+            failpoint::hit("heartbeat.before");
+            let answer = node::heartbeat(session, &statements, &key, &turns, &activities, times).await;
+            failpoint::hit("heartbeat.after");
+            answer
+        };
+        match tokio::time::timeout(limit, exchange).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Error::new(ErrorKind::Timeout, "heartbeat: no answer within its limit")),
+        }
+    }
+
+    fn times(&self, recovery: Recovery) -> HeartbeatTimes {
+        let liveness = &self.node.config.liveness;
+        let explicit = liveness.worker_node_id.is_some();
+        HeartbeatTimes {
+            stale_after_ms: ms(liveness.stale_after),
+            predecessor_stale_ms: explicit.then(|| ms(3 * liveness.heartbeat_interval)),
+            claim_limit_ms: ms(limits::CLAIM_LIMIT),
+            interval_ms: ms(liveness.heartbeat_interval),
+            recovery,
+        }
+    }
+
+    async fn heed(&mut self, answer: Heartbeat) -> Result<()> {
+        // Before single leases are lost: what runs is handed back and not cancelled.
+        if !answer.alive {
+            tracing::warn!("this node was declared dead and registers again");
+            self.node.provider.counters().declared_dead.add(1);
+            self.events.declared_dead();
+        }
+        for fence in answer.gone_turns {
+            self.events.lost(Kind::Turn, fence);
+        }
+        for fence in answer.gone_activities {
+            self.events.lost(Kind::Activity, fence);
+        }
+        self.node.provider.counters().nodes_recovered.add(answer.recovered_nodes.len() as u64);
+        for id in &answer.recovered_nodes {
+            tracing::info!(node = %id, "recovered the work of a dead node");
+            self.sweeping = true;
+        }
+        if answer.released > 0 {
+            self.events.released();
+        }
+        if !answer.alive {
+            self.begin_again().await?;
+        }
+        Ok(())
+    }
+
+    /// A new epoch; what the old one still owns is free at once. Its late writes stand as long as nobody took the row.
+    async fn begin_again(&mut self) -> Result<()> {
+        let old = self.lock_key().clone();
+        self.register().await?;
+        let limit = self.limit();
+        let statements = Arc::clone(self.node.provider.statements());
+        let session = self.session().await?;
+        match tokio::time::timeout(limit, node::goodbye(session, &statements, &old)).await {
+            Ok(outcome) => outcome?,
+            // The sweeps free it.
+            Err(_) => self.session = None,
+        }
+        self.events.released();
+        Ok(())
+    }
+
+    /// Longest wait for one answer: an interval, so that nothing keeps the next heartbeat waiting; a second at least, or a
+    /// test's short interval would take every slow answer for a failure.
+    fn limit(&self) -> Duration {
+        self.node.config.liveness.heartbeat_interval.max(Duration::from_secs(1))
+    }
+
+    /// One batch of a sweep. One that fails says nothing about this node; it begins again with the next heartbeat.
+    async fn sweep(&mut self) {
+        let limit = self.limit();
+        let statements = Arc::clone(self.node.provider.statements());
+        let batch = async {
+            let session = self.session().await?;
+            node::sweep(session, &statements).await
+        };
+        match tokio::time::timeout(limit, batch).await {
+            Ok(Ok(swept)) => {
+                self.sweeping = swept.more;
+                self.node.provider.counters().leases_recovered.add(swept.freed);
+                if swept.freed > 0 {
+                    self.events.released();
+                }
+            }
+            Ok(Err(error)) => {
+                tracing::debug!(error = %error.full_text(), "a sweep failed");
+                self.postpone_sweep();
+            }
+            Err(_) => self.postpone_sweep(),
+        }
+    }
+
+    fn postpone_sweep(&mut self) {
+        self.session = None;
+        self.sweeping = false;
+        self.pulse.sweep_failed();
+    }
+
+    async fn renew(&mut self, now: Instant) -> Result<()> {
+        match tokio::time::timeout(self.limit(), self.renew_due(now)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Error::new(ErrorKind::Timeout, "renew leases: no answer within its limit")),
+        }
+    }
+
+    async fn renew_due(&mut self, now: Instant) -> Result<()> {
+        let lease = &self.node.config.lease;
+        let turns = lease.renewal(lease.orchestrator_lock_timeout);
+        let activities = lease.renewal(lease.worker_lock_timeout);
+        self.renew_kind(Kind::Turn, now, turns).await?;
+        self.renew_kind(Kind::Activity, now, activities).await
+    }
+
+    async fn renew_kind(&mut self, kind: Kind, now: Instant, request: RenewRequest) -> Result<()> {
+        let due = self.node.keeper.due(kind, now);
+        if due.is_empty() {
+            return Ok(());
+        }
+        let key = self.lock_key().clone();
+        let statements = Arc::clone(self.node.provider.statements());
+        let session = self.session().await?;
+        failpoint::hit("renew.before");
+        let renewed = match kind {
+            Kind::Turn => turn::renew(session, &statements, &key, &due, &request).await,
+            Kind::Activity => activity::renew(session, &statements, &key, &due, &request).await,
+        };
+        failpoint::hit("renew.after");
+        self.node.keeper.renewed(kind, &renewed?, now);
+        Ok(())
+    }
+
+    async fn goodbye(&mut self) {
+        let key = self.lock_key().clone();
+        let statements = Arc::clone(self.node.provider.statements());
+        let limit = self.node.config.liveness.heartbeat_interval.min(Duration::from_secs(2));
+        let farewell = async {
+            let session = self.session().await?;
+            failpoint::hit("goodbye.before");
+            node::goodbye(session, &statements, &key).await?;
+            failpoint::hit("goodbye.after");
+            Ok::<(), Error>(())
+        };
+        if !matches!(tokio::time::timeout(limit, farewell).await, Ok(Ok(()))) {
+            tracing::debug!("no goodbye: the others will find this node stale");
+        }
+    }
+
+    async fn session(&mut self) -> Result<&Session> {
+        if self.session.as_ref().is_none_or(Session::is_broken) {
+            self.session = Some(self.node.provider.pool().open_session(SessionPurpose::Liveness).await?);
+        }
+        self.session
+            .as_ref()
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "the liveness session was just opened"))
+    }
+
+    fn lock_key(&self) -> MutexGuard<'_, NodeKey> {
+        self.node.key.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Told to stop, or left alone by a runtime that was dropped without a stop.
+fn is_stopped(stopped: &watch::Receiver<bool>) -> bool {
+    *stopped.borrow() || stopped.has_changed().is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runtime_that_was_dropped_stops_its_thread() {
+        let (stop, stopped) = watch::channel(false);
+        assert!(!is_stopped(&stopped));
+        drop(stop);
+        assert!(is_stopped(&stopped));
+    }
+}

@@ -1,0 +1,92 @@
+//! Runtimes that find others dead, or themselves: recovery at start, the outage guard, a new epoch.
+
+use std::time::{Duration, Instant};
+
+use holdfast_core::config::EngineConfig;
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::support::{
+    FaultProxy, TestDatabase,
+    host::{Code, sequence},
+    world::{PATIENCE, World, run, sql_at, steps},
+};
+
+/// Fast heartbeats, and leases that no test outlives: only liveness frees anything.
+fn quick(interval_ms: u64, stale_ms: u64) -> EngineConfig {
+    let mut config = EngineConfig::default();
+    config.liveness.heartbeat_interval = Duration::from_millis(interval_ms);
+    config.liveness.stale_after = Duration::from_millis(stale_ms);
+    config.lease.worker_lock_timeout = Duration::from_secs(600);
+    config.lease.orchestrator_lock_timeout = Duration::from_secs(600);
+    config
+}
+
+/// Another node, silent for so many seconds.
+async fn silent_node(url: &str, schema: &str, id: &str, seconds: u32) {
+    let insert = format!(
+        "insert into @node (id, epoch, started_at, heartbeat_at) \
+         values ('{id}', nextval('@node_epoch_seq'), now(), clock_timestamp() - interval '{seconds} s')"
+    );
+    sql_at(url, schema, &insert).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_start_up_pass_recovers_a_node_killed_31_s_ago() {
+    let config = quick(1_000, 5_000);
+    let world = World::new(Code::default().program("steps", sequence).silent("work"), config.clone()).await;
+    world.start("order", "steps", json!(1)).await;
+    world.until("select count(*) from @activity_queue where owner is not null", 1).await;
+    // It is not the node that dies here but the row that lets it speak: the process would say goodbye.
+    world.sql("update @node set id = 'killed', heartbeat_at = clock_timestamp() - interval '31 s'").await;
+    world.sql("update @activity_queue set owner = 'killed' where owner is not null").await;
+    let young = "select count(*) from (select where pg_postmaster_start_time() > now() - interval '5 s') up";
+    world.until(young, 0).await;
+    let (engine, host) = run(&world.provider, steps(), config).await;
+    assert_eq!(world.output("order").await, json!(0));
+    assert_eq!(world.number("select count(*) from @node where id = 'killed'").await, 0);
+    engine.shutdown(Duration::ZERO).await;
+    host.ended().await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_declared_dead_frees_at_once_what_its_old_epoch_held() {
+    let (tell, told) = watch::channel(false);
+    let code = Code::default().program("steps", sequence).waiting("work", told);
+    // Sweeps come once in a stale age: none within this test.
+    let world = World::new(code, quick(200, 600_000)).await;
+    world.start("order", "steps", json!(1)).await;
+    world.until("select count(*) from @activity_queue where owner is not null", 1).await;
+    let epoch = world.number("select epoch from @node").await;
+    world.sql("delete from @node").await;
+    world.until("select count(*) from @node", 1).await;
+    assert!(world.number("select epoch from @node").await > epoch);
+    world.until(&format!("select count(*) from @activity_queue where owner_epoch = {epoch}"), 0).await;
+    assert_eq!(world.provider.counters().declared_dead.get(), 1);
+    tell.send(true).expect("the body waits");
+    assert_eq!(world.end("order").await.status, "Completed");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_missed_heartbeats_nobody_is_recovered_for_the_stale_age() {
+    let stale_after = Duration::from_millis(3_000);
+    let database = TestDatabase::get();
+    let proxy = FaultProxy::start(database.url()).await;
+    let world = World::at(proxy.url(), steps(), quick(500, 3_000)).await;
+    // Its past is long enough to recover somebody: the guard is what holds it back later.
+    silent_node(database.url(), &world.schema, "before", 10).await;
+    world.until("select count(*) from @node where id = 'before'", 0).await;
+    tokio::time::sleep(stale_after + Duration::from_millis(500)).await;
+    proxy.black_hole();
+    tokio::time::sleep(Duration::from_millis(2_000)).await;
+    silent_node(database.url(), &world.schema, "after", 10).await;
+    proxy.cut();
+    proxy.pass();
+    let back = Instant::now();
+    world.until("select count(*) from @node where id = 'after'", 0).await;
+    assert!(back.elapsed() >= stale_after, "recovered {:?} after the outage", back.elapsed());
+    assert!(back.elapsed() < PATIENCE);
+    world.stop().await;
+}
