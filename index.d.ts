@@ -683,6 +683,28 @@ export declare class OrchestrationContext extends TypedSteps {
     resetCustomStatus(): void;
     /** The custom status as this execution sees it. */
     getCustomStatus(): string | null;
+    /**
+     * Keeps a text (of anything else `String(value)`) under a key of this instance. Clients read it with `client.getValue` once
+     * the turn is committed; it stays over continue-as-new and after the end. At most 150 keys with 64 KiB each: a call that
+     * goes over throws (code `LIMIT_EXCEEDED`) and changes nothing.
+     */
+    setValue(key: string, value: string): void;
+    /** The value under a key, as set so far by this instance; null when there is none. */
+    getValue(key: string): string | null;
+    /** Drops the value of a key. */
+    clearValue(key: string): void;
+    /** Drops all values. */
+    clearAllValues(): void;
+    /** All values by key. */
+    getKvAllValues(): Record<string, string>;
+    /** All keys, sorted. */
+    getKvAllKeys(): string[];
+    /** Number of keys. */
+    getKvLength(): number;
+    /** Drops the values that were set before a time, in ms since 1970; gives their number. The same in every replay. */
+    pruneKvValuesUpdatedBefore(cutoffMs: number): number;
+    /** Reads a value that another instance keeps; null when there is none. The engine itself answers. */
+    getValueFromInstance(instanceId: string, key: string): Task<string | null>;
     /** The time, in ms since 1970: that of the last thing that happened to this execution. May be yielded or awaited, too. */
     utcNow(): number;
     /** A UUID that is the same in every replay. May be yielded or awaited, too. */
@@ -978,6 +1000,17 @@ declare abstract class Management {
     getQueueDepths(): Promise<QueueDepths>;
     /** Size of the current execution of an instance; null when there is none. */
     getOrchestrationStats(instanceId: string): Promise<OrchestrationStats | null>;
+    /** The value that an instance keeps under a key, also after its end; null when there is none. */
+    getValue(instanceId: string, key: string): Promise<string | null>;
+    /** All values that an instance keeps, by key. */
+    getKvAllValues(instanceId: string): Promise<Record<string, string>>;
+    /**
+     * Waits until an instance keeps a value under a key, and gives it. Rejects with {@link TimeoutError} when the time is over.
+     *
+     * @example
+     * const url = await client.waitForValue('order-17', 'payment-url')
+     */
+    waitForValue(instanceId: string, key: string, timeoutMs?: number): Promise<string>;
 }
 
 /** The calls that have a typed sister. */

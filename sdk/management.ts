@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { HoldfastError, TimeoutError } from './errors.js'
-import { checkInstanceId, checkWhole } from './ids.js'
+import { checkInstanceId, checkName, checkWhole } from './ids.js'
 import {
   type BulkFilter,
   type DeleteResult,
@@ -48,6 +48,17 @@ const WAIT_MS = 30_000
 
 /** How often it looks unless told otherwise. */
 const POLL_MS = 500
+
+/** Longest pause between two looks of `waitForValue`, in ms. */
+const MAX_VALUE_PAUSE_MS = 100
+
+interface StatsRecord {
+  events: number
+  bytes: number
+  carriedMessages: number
+  keys: number
+  valueBytes: number
+}
 
 /** Looks at instances and tidies them up; every {@link Client} can do this. */
 export abstract class Management {
@@ -205,14 +216,44 @@ export abstract class Management {
   /** Size of the current execution of an instance; null when there is none. */
   async getOrchestrationStats(instanceId: string): Promise<OrchestrationStats | null> {
     const instance = checkInstanceId(instanceId)
-    const stats = await this.#ask<{ events: number; bytes: number; carriedMessages: number } | null>({ op: 'stats', instance })
+    const stats = await this.#ask<StatsRecord | null>({ op: 'stats', instance })
     if (stats === null) return null
     return {
       historyEventCount: stats.events,
       historySizeBytes: stats.bytes,
       queuePendingCount: stats.carriedMessages,
-      kvUserKeyCount: 0,
-      kvTotalValueBytes: 0,
+      kvUserKeyCount: stats.keys,
+      kvTotalValueBytes: stats.valueBytes,
+    }
+  }
+
+  /** The value that an instance keeps under a key, also after its end; null when there is none. */
+  async getValue(instanceId: string, key: string): Promise<string | null> {
+    return await this.#ask<string | null>({ op: 'value', instance: checkInstanceId(instanceId), key: checkName(key, 'key') })
+  }
+
+  /** All values that an instance keeps, by key. */
+  async getKvAllValues(instanceId: string): Promise<Record<string, string>> {
+    return Object.fromEntries(await this.#ask<[string, string][]>({ op: 'values', instance: checkInstanceId(instanceId) }))
+  }
+
+  /**
+   * Waits until an instance keeps a value under a key, and gives it. Rejects with {@link TimeoutError} when the time is over.
+   *
+   * @example
+   * const url = await client.waitForValue('order-17', 'payment-url')
+   */
+  async waitForValue(instanceId: string, key: string, timeoutMs: number = WAIT_MS): Promise<string> {
+    const end = performance.now() + checkWhole(timeoutMs, 'timeoutMs', 0)
+    for (let pause = 5; ; pause = Math.min(pause * 2, MAX_VALUE_PAUSE_MS)) {
+      const value = await this.getValue(instanceId, key)
+      if (value !== null) return value
+      const left = end - performance.now()
+      if (left <= 0) {
+        const message = `Timed out waiting for value '${key}' on instance '${instanceId}'`
+        throw new TimeoutError(message, { code: 'TIMEOUT', retryable: true })
+      }
+      await delay(Math.min(pause, left))
     }
   }
 

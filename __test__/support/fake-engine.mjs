@@ -90,7 +90,7 @@ class World {
     const found = this.instances.get(id)
     if (found) return { created: false, same: found.name === name && text(found.input) === text(input) }
     const now = this.now()
-    const instance = { id, name, version, input, parent, status: 'Pending', output: null, error: null, customStatus: null, customStatusVersion: 0, createdAt: now, updatedAt: now, parked: [] }
+    const instance = { id, name, version, input, parent, status: 'Pending', output: null, error: null, customStatus: null, customStatusVersion: 0, values: new Map(), createdAt: now, updatedAt: now, parked: [] }
     instance.execution = new Execution(id, 1, { name, version, input }, now)
     instance.executions = [instance.execution]
     this.instances.set(id, instance)
@@ -289,10 +289,11 @@ export function fakeBinding({ cold = false } = {}) {
       const from = isWarm ? execution.delivered : 0
       const activation = { h: execution.frame, n: from, f: execution.facts.slice(from), r: isWarm ? 0 : execution.delivered }
       if (!isWarm) {
-        const { name, version, input, carried, customStatus } = execution.start
+        const { name, version, input, carried, customStatus, values } = execution.start
         activation.start = { instance: instance.id, execution: execution.number, name, version, input, seed: execution.seed, atMs: execution.startedAt, replaying: execution.hasRun }
         if (instance.parent) activation.start.parent = instance.parent.instance
         if (carried?.length) activation.start.carried = carried
+        if (values?.length) activation.start.values = values
         if (customStatus !== undefined && customStatus !== null) activation.start.customStatus = customStatus
       }
       execution.inTurn = true
@@ -341,7 +342,7 @@ export function fakeBinding({ cold = false } = {}) {
     #continue(instance, execution, { input, version }) {
       execution.record('OrchestrationContinuedAsNew', { input, version: version ?? null })
       for (const seq of [...execution.open.keys()]) this.world.withdraw(execution, seq)
-      const start = { name: execution.start.name, version: version ?? null, input, carried: execution.unread(), customStatus: instance.customStatus }
+      const start = { name: execution.start.name, version: version ?? null, input, carried: execution.unread(), customStatus: instance.customStatus, values: [...instance.values].map(([key, { value, at }]) => ({ key, value, at })) }
       instance.execution = new Execution(instance.id, execution.number + 1, start, this.world.now())
       instance.executions.push(instance.execution)
     }
@@ -386,6 +387,25 @@ export function fakeBinding({ cold = false } = {}) {
           instance.customStatusVersion += 1
           execution.record('CustomStatusUpdated', {})
           return
+        case 'set':
+          instance.values.set(body.key, { value: body.value, at: body.at })
+          execution.record('KeyValueSet', {})
+          return
+        case 'clear':
+          instance.values.delete(body.key)
+          execution.record('KeyValueCleared', {})
+          return
+        case 'clearAll':
+          instance.values.clear()
+          execution.record('KeyValuesCleared', {})
+          return
+        case 'read': {
+          const event = execution.record('ActivityScheduled', { name: '__holdfast:get-value', input: { instance: body.instance, key: body.key } })
+          execution.open.set(seq, { event })
+          const value = world.instances.get(body.instance)?.values.get(body.key)?.value ?? null
+          world.settle(instance, execution, seq, { t: 'done', value }, 'ActivityCompleted', { result: value })
+          return
+        }
         default:
           execution.record(kind === 'event' ? 'ExternalSubscribed' : 'QueueSubscribed', { name: body.name })
       }

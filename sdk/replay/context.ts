@@ -3,7 +3,7 @@
  * or answer at once. All of it replays: nothing here looks at a clock or at chance.
  */
 import { type ActivityDefinition, type EventDefinition, type InputArguments, type OrchestrationDefinition, nameOf } from '../define.js'
-import { MAX_STATUS_BYTES, MAX_TAG_NAME_BYTES, checkChildId, checkName, checkNewInstanceId, checkVersion, checkWhole, invalidArgument, kindOf } from '../ids.js'
+import { MAX_STATUS_BYTES, MAX_TAG_NAME_BYTES, checkChildId, checkInstanceId, checkName, checkNewInstanceId, checkVersion, checkWhole, invalidArgument, kindOf } from '../ids.js'
 import { encode } from '../payload.js'
 import { type ActivityRetryPolicy, type RetryPolicy, encodeRetry, fromActivityRetry } from '../retry.js'
 import { type TraceLevel, trace } from '../trace.js'
@@ -11,6 +11,7 @@ import type { Frame } from './frame.js'
 import { AllTask, type RaceResult, RaceTask, type Settled, checkParts } from './joins.js'
 import { ActivityCommandTask, type ActivityTask, CommandTask, ContinueTask, type Task } from './task.js'
 import { TypedSteps } from './typed.js'
+import { checkKey } from './values.js'
 
 /** How an activity is to be run. */
 export interface ActivityOptions {
@@ -256,6 +257,59 @@ export class OrchestrationContext extends TypedSteps {
   /** The custom status as this execution sees it. */
   getCustomStatus(): string | null {
     return this.#frame.customStatus
+  }
+
+  /**
+   * Keeps a text (of anything else `String(value)`) under a key of this instance. Clients read it with `client.getValue` once
+   * the turn is committed; it stays over continue-as-new and after the end. At most 150 keys with 64 KiB each: a call that
+   * goes over throws (code `LIMIT_EXCEEDED`) and changes nothing.
+   */
+  setValue(key: string, value: string): void {
+    const checked = checkKey(key)
+    this.#frame.setValue(checked, this.#frame.values.checked(checked, value))
+  }
+
+  /** The value under a key, as set so far by this instance; null when there is none. */
+  getValue(key: string): string | null {
+    return this.#frame.values.get(checkKey(key))
+  }
+
+  /** Drops the value of a key. */
+  clearValue(key: string): void {
+    this.#frame.clearValue(checkKey(key))
+  }
+
+  /** Drops all values. */
+  clearAllValues(): void {
+    this.#frame.clearValue(undefined)
+  }
+
+  /** All values by key. */
+  getKvAllValues(): Record<string, string> {
+    return this.#frame.values.all()
+  }
+
+  /** All keys, sorted. */
+  getKvAllKeys(): string[] {
+    return this.#frame.values.keys()
+  }
+
+  /** Number of keys. */
+  getKvLength(): number {
+    return this.#frame.values.size
+  }
+
+  /** Drops the values that were set before a time, in ms since 1970; gives their number. The same in every replay. */
+  pruneKvValuesUpdatedBefore(cutoffMs: number): number {
+    if (typeof cutoffMs !== 'number' || Number.isNaN(cutoffMs)) throw invalidArgument('cutoffMs must be a number')
+    const old = this.#frame.values.olderThan(Math.max(0, Math.trunc(cutoffMs)))
+    for (const key of old) this.#frame.clearValue(key)
+    return old.length
+  }
+
+  /** Reads a value that another instance keeps; null when there is none. The engine itself answers. */
+  getValueFromInstance(instanceId: string, key: string): Task<string | null> {
+    return new CommandTask<string | null>(this.#frame, { type: 'read', instance: checkInstanceId(instanceId), key: checkKey(key) })
   }
 
   /** The time, in ms since 1970: that of the last thing that happened to this execution. May be yielded or awaited, too. */

@@ -16,6 +16,7 @@ export type CommandSpec =
   | { readonly type: 'timer'; readonly delayMs: number }
   | { readonly type: 'event'; readonly name: string }
   | { readonly type: 'queue'; readonly name: string }
+  | { readonly type: 'read'; readonly instance: string; readonly key: string }
   | {
       readonly type: 'child' | 'detached'
       readonly name: string
@@ -55,6 +56,8 @@ export function encodeCommand(spec: CommandSpec, step: number, tag?: string): st
     case 'event':
     case 'queue':
       return `{"${spec.type}":{"step":${step},"name":${quote(spec.name)}}}`
+    case 'read':
+      return `{"read":{"step":${step},"instance":${quote(spec.instance)},"key":${quote(spec.key)}}}`
     case 'child':
     case 'detached': {
       const target = optional('version', text(spec.version)) + optional('instance', text(spec.instance))
@@ -71,6 +74,16 @@ export function encodeCancel(seq: number, step: number): string {
 /** Sets the custom status, or resets it with null. */
 export function encodeStatus(status: string | null, step: number): string {
   return `{"status":{"step":${step},"status":${status === null ? 'null' : quote(status)}}}`
+}
+
+/** Keeps a value; `at` is the time of the last fact. */
+export function encodeSet(key: string, value: string, at: number, step: number): string {
+  return `{"set":{"step":${step},"key":${quote(key)},"value":${quote(value)},"at":${at}}}`
+}
+
+/** Drops the value of a key, or without one all values. */
+export function encodeClear(key: string | undefined, step: number): string {
+  return key === undefined ? `{"clearAll":{"step":${step}}}` : `{"clear":{"step":${step},"key":${quote(key)}}}`
 }
 
 /** The answer to one activation. */

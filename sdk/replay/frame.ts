@@ -7,12 +7,15 @@
 import { encodeError, activityError, orchestrationError } from '../error-payload.js'
 import { CancelledError, HoldfastError } from '../errors.js'
 import { encode } from '../payload.js'
-import { type Outcome, encodeCancel, encodeCommand, encodeReply, encodeStatus } from './encode.js'
+import { type Outcome, encodeCancel, encodeCommand, encodeClear, encodeReply, encodeSet, encodeStatus } from './encode.js'
 import { trace } from '../trace.js'
+import { GeneratorRun, HandedOut, isGenerator } from './generator.js'
 import { guarded } from './guard.js'
 import { Mailbox } from './mailbox.js'
 import { SeededRandom } from './random.js'
-import { type CommandTask, type TaskHost, ActivityCommandTask, TaskNode, isTask } from './task.js'
+import { type CommandTask, type TaskHost, type TaskNode, ActivityCommandTask } from './task.js'
+import { Unused } from './unused.js'
+import { Values } from './values.js'
 import type { ActivationStart, Fact } from './wire.js'
 
 /** What runs in a frame: the registered function, already bound to its context. */
@@ -20,15 +23,6 @@ export type FrameBody = (frame: Frame) => unknown
 
 /** Tasks that code started after a cancellation are refused at once; a loop that goes on regardless is left standing. */
 const MAX_REFUSED = 1000
-
-/** Unused tasks that a warning names. */
-const MAX_TITLES = 5
-
-/** Unused tasks that are remembered; more are forgotten in the same way as a rule. */
-const MAX_UNUSED = 1000
-
-/** Values of `utcNow`, `newGuid` and `random` that a generator may still yield. */
-const MAX_HANDED_OUT = 256
 
 export class Frame implements TaskHost {
   /** True for an async function: its code runs in microtasks. */
@@ -42,6 +36,7 @@ export class Frame implements TaskHost {
   customStatus: string | null
   cancellation: CancelledError | undefined
   readonly random: SeededRandom
+  readonly values: Values
   applied = 0
 
   #isStirred = false
@@ -49,11 +44,10 @@ export class Frame implements TaskHost {
   #refused = 0
   #commands: string[] = []
   #outcome: Outcome = { type: 'waiting' }
-  #generator: Iterator<unknown, unknown, unknown> | undefined
-  #awaited: TaskNode | undefined
-  #handedOut = new Set<unknown>()
+  #generator: GeneratorRun | undefined
+  readonly #handedOut = new HandedOut()
   #open = new Map<number, CommandTask>()
-  #unused = new Set<TaskNode>()
+  readonly #unused = new Unused()
   #events = new Mailbox<CommandTask>()
   #queues = new Mailbox<CommandTask>()
 
@@ -66,6 +60,7 @@ export class Frame implements TaskHost {
     this.now = start.atMs
     this.customStatus = start.customStatus ?? null
     this.random = new SeededRandom(start.seed)
+    this.values = new Values(start.values)
     for (const { kind, name, data } of start.carried ?? []) this.#mailbox(kind).deliver(name, data)
   }
 
@@ -84,25 +79,26 @@ export class Frame implements TaskHost {
     try {
       this.#run(guarded(this, () => body(this)))
     } catch (error) {
-      this.#fail(error)
+      this.failed(error)
     }
   }
 
   #run(result: unknown): void {
-    if (isIterator(result) && !isTask(result)) {
-      this.#generator = result
-      guarded(this, () => this.#resume(() => result.next()))
+    if (isGenerator(result)) {
+      const run = new GeneratorRun(this, result, this.#handedOut)
+      this.#generator = run
+      guarded(this, () => run.begin())
     } else if (isObject(result) && Symbol.asyncIterator in result) {
       const message = `orchestration '${this.start.name}' is an async generator; use function* with yield, or async function with await`
-      this.#fail(new HoldfastError(message, { code: 'INVALID_ORCHESTRATION' }))
+      this.failed(new HoldfastError(message, { code: 'INVALID_ORCHESTRATION' }))
     } else if (isObject(result) && 'then' in result) {
       this.isAsync = true
       Promise.resolve(result).then(
-        (value) => this.#complete(value),
-        (error: unknown) => this.#fail(error),
+        (value) => this.completed(value),
+        (error: unknown) => this.failed(error),
       )
     } else {
-      this.#complete(result)
+      this.completed(result)
     }
   }
 
@@ -117,7 +113,8 @@ export class Frame implements TaskHost {
     this.applied += 1
     this.now = fact.at
     this.#deliver(fact)
-    if (this.#awaited?.isSettled === true) this.#proceed()
+    const run = this.#generator
+    if (run !== undefined) guarded(this, () => run.goOn())
   }
 
   /** After the code has come to a stand: an async function that waits for nothing of ours waits for something foreign. */
@@ -175,7 +172,7 @@ export class Frame implements TaskHost {
     const open = [...this.#open.values()]
     this.#open.clear()
     for (const task of open) task.fail(this.cancellation)
-    if (this.#awaited !== undefined && !this.#awaited.isSettled) this.#awaited.fail(this.cancellation)
+    this.#generator?.awaited?.fail(this.cancellation)
   }
 
   // What tasks ask for.
@@ -192,7 +189,7 @@ export class Frame implements TaskHost {
   }
 
   made(task: TaskNode): void {
-    if (this.#unused.size < MAX_UNUSED) this.#unused.add(task)
+    this.#unused.add(task)
   }
 
   used(task: TaskNode): void {
@@ -230,15 +227,34 @@ export class Frame implements TaskHost {
     const { spec } = task
     if (spec.type === 'event' || spec.type === 'queue') this.#mailbox(spec.type).forget(spec.name, task)
     if (this.cancellation !== undefined) return
-    this.#issued += 1
-    this.#commands.push(encodeCancel(task.seq, this.applied))
+    this.#command(encodeCancel(task.seq, this.applied))
   }
 
   setStatus(status: string | null): void {
     if (!this.#mayAct() || this.cancellation !== undefined) return
     this.customStatus = status
+    this.#command(encodeStatus(status, this.applied))
+  }
+
+  /** Keeps a checked value. */
+  setValue(key: string, value: string): void {
+    if (!this.#mayAct() || this.cancellation !== undefined) return
+    this.values.set(key, value, this.now)
+    this.#command(encodeSet(key, value, this.now, this.applied))
+  }
+
+  /** Drops the value of a key, or without one all values. */
+  clearValue(key: string | undefined): void {
+    if (!this.#mayAct() || this.cancellation !== undefined) return
+    if (key === undefined) this.values.clearAll()
+    else this.values.clear(key)
+    this.#command(encodeClear(key, this.applied))
+  }
+
+  /** Gives a command that nothing answers. */
+  #command(text: string): void {
     this.#issued += 1
-    this.#commands.push(encodeStatus(status, this.applied))
+    this.#commands.push(text)
   }
 
   continueAsNew(input: string, version: string | undefined): void {
@@ -247,9 +263,7 @@ export class Frame implements TaskHost {
 
   /** Remembers a value of `utcNow`, `newGuid` or `random`, so that a generator may yield it. */
   handOut<T extends number | string>(value: T): T {
-    if (this.#handedOut.size >= MAX_HANDED_OUT) this.#handedOut.clear()
-    this.#handedOut.add(value)
-    return value
+    return this.#handedOut.add(value)
   }
 
   /** False when the execution has ended; notes a call from outside an activation, which replay could not repeat. */
@@ -277,71 +291,7 @@ export class Frame implements TaskHost {
 
   // The code itself.
 
-  #resume(step: () => IteratorResult<unknown, unknown>): void {
-    try {
-      for (let next = step(); ; ) {
-        if (this.isEnded) return
-        // A returned task counts as yielded: an async function would await it, too.
-        if (next.done === true && !isTask(next.value)) {
-          this.#complete(next.value)
-          return
-        }
-        const yielded = next.value
-        const isReturned = next.done === true
-        if (!isTask(yielded)) {
-          next = this.#passThrough(yielded)
-          continue
-        }
-        yielded.startForYield()
-        if (!yielded.isSettled) {
-          this.#await(yielded, isReturned)
-          return
-        }
-        if (this.isEnded) return
-        next = this.#give(yielded, isReturned)
-      }
-    } catch (error) {
-      this.#fail(error)
-    }
-  }
-
-  #isReturn = false
-
-  #await(task: TaskNode, isReturned: boolean): void {
-    this.#awaited = task
-    this.#isReturn = isReturned
-  }
-
-  #proceed(): void {
-    const task = this.#awaited
-    if (task === undefined) return
-    this.#awaited = undefined
-    guarded(this, () => this.#resume(() => this.#give(task, this.#isReturn)))
-  }
-
-  /** Hands the result of a settled task to the generator, or ends with it when the task was returned. */
-  #give(task: TaskNode, isReturned: boolean): IteratorResult<unknown, unknown> {
-    task.isConsumed = true
-    if (isReturned) {
-      if (task.state !== 'done') throw task.error
-      return { done: true, value: task.result }
-    }
-    const generator = this.#generator as Iterator<unknown, unknown, unknown>
-    if (task.state === 'done') return generator.next(task.result)
-    return throwInto(generator, task.error)
-  }
-
-  #passThrough(value: unknown): IteratorResult<unknown, unknown> {
-    const generator = this.#generator as Iterator<unknown, unknown, unknown>
-    if (this.#handedOut.has(value)) return generator.next(value)
-    const kind = isObject(value) && 'then' in value ? 'a promise' : describe(value)
-    const message =
-      `Invalid generator step result: orchestration '${this.start.name}' yielded ${kind}; ` +
-      'yield only what its context gives (ctx.scheduleActivity, ctx.scheduleTimer, ctx.waitForEvent, ctx.all, ctx.race, …)'
-    return throwInto(generator, new HoldfastError(message, { code: 'INVALID_YIELD' }))
-  }
-
-  #complete(value: unknown): void {
+  completed(value: unknown): void {
     if (this.isEnded) return
     if (!this.isActive) {
       this.#noteForeign()
@@ -351,11 +301,11 @@ export class Frame implements TaskHost {
       const output = encode(value, `output of orchestration '${this.start.name}'`, this.payloadLimit)
       this.#end({ type: 'completed', output })
     } catch (error) {
-      this.#fail(error)
+      this.failed(error)
     }
   }
 
-  #fail(error: unknown): void {
+  failed(error: unknown): void {
     if (this.isEnded) return
     if (this.isActive) this.#end({ type: 'failed', error: encodeError(error) })
     else this.#noteForeign()
@@ -366,34 +316,17 @@ export class Frame implements TaskHost {
     if (outcome.type === 'completed' || outcome.type === 'continued') this.#warnOfUnused()
     this.#unused.clear()
     this.#open.clear()
-    this.#awaited = undefined
+    this.#generator?.stop()
   }
 
-  /** Tasks are lazy: what was never awaited never happened, which is hardly what was meant. */
   #warnOfUnused(): void {
-    if (this.#unused.size === 0 || this.isReplaying) return
-    const titles = [...this.#unused].slice(0, MAX_TITLES).map((task) => task.title)
-    const more = this.#unused.size > MAX_TITLES ? ` and ${this.#unused.size - MAX_TITLES} more` : ''
+    const message = this.isReplaying ? undefined : this.#unused.text()
+    if (message === undefined) return
     const { name, instance, execution } = this.start
-    const message = `ended with steps that were made and never awaited or yielded, so they did not happen: ${titles.join(', ')}${more}`
     trace({ level: 'warn', message, source: 'orchestration', name, instanceId: instance, executionId: execution })
   }
 }
 
-function throwInto(generator: Iterator<unknown, unknown, unknown>, error: unknown): IteratorResult<unknown, unknown> {
-  if (generator.throw === undefined) throw error
-  return generator.throw(error)
-}
-
 function isObject(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function'
-}
-
-function isIterator(value: unknown): value is Iterator<unknown, unknown, unknown> & { throw: unknown } {
-  return isObject(value) && Symbol.iterator in value && typeof (value as { next?: unknown }).next === 'function'
-}
-
-function describe(value: unknown): string {
-  if (value === null || value === undefined) return String(value)
-  return typeof value === 'object' ? 'an object' : `a ${typeof value} (${String(value).slice(0, 40)})`
 }

@@ -224,6 +224,7 @@ const WORDS: Readonly<Record<CommandSpec['type'], string>> = {
   queue: 'wait for queue',
   child: 'sub-orchestration',
   detached: 'start of orchestration',
+  read: 'read of value',
 }
 
 /** A task that is one command. */
@@ -240,7 +241,8 @@ export class CommandTask<T = unknown> extends TaskNode<T> {
 
   get title(): string {
     const { spec } = this
-    return 'name' in spec ? `${WORDS[spec.type]} '${spec.name}'` : `${WORDS[spec.type]} of ${spec.delayMs} ms`
+    if (spec.type === 'timer') return `${WORDS.timer} of ${spec.delayMs} ms`
+    return `${WORDS[spec.type]} '${spec.type === 'read' ? spec.key : spec.name}'`
   }
 
   protected begin(): void {

@@ -3,6 +3,7 @@
  * `activation` and `command`; both must agree to the letter.
  */
 import type { ErrorPayload } from '../error-payload.js'
+import type { KeptValue } from './values.js'
 
 /** A fact of an execution, with the database time of the turn that recorded it. */
 export type Fact =
@@ -31,6 +32,7 @@ export interface ActivationStart {
   atMs: number
   carried?: CarriedMessage[]
   customStatus?: string
+  values?: KeptValue[]
   replaying: boolean
 }
 

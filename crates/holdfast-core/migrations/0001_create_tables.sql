@@ -154,6 +154,16 @@ create index activity_queue_due_at_idx on /*schema*/activity_queue (due_at);
 create index activity_queue_suspect_idx on /*schema*/activity_queue (due_at) where isolated or deliveries >= 2;
 create index activity_queue_owner_idx on /*schema*/activity_queue (owner, owner_epoch) where owner is not null;
 
+-- Values that the code of an instance keeps under keys. Written by its turns alone, also read by clients and by the
+-- turns of other instances; outlives its executions and goes with the instance.
+create table /*schema*/kv (
+  instance text collate "C" not null,
+  key text collate "C" not null,
+  value text not null,
+  updated_at timestamptz not null,
+  constraint kv_pkey primary key (instance, key)
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
+
 -- lz4 writes and reads large payloads several times faster than the default; servers before 14, and servers built
 -- without it, keep the default.
 do $holdfast$
@@ -162,6 +172,7 @@ begin
     execute format('alter table %s alter column data set compression lz4', '/*schema*/history'::regclass);
     execute format('alter table %s alter column data set compression lz4', '/*schema*/inbox'::regclass);
     execute format('alter table %s alter column input set compression lz4', '/*schema*/activity_queue'::regclass);
+    execute format('alter table %s alter column value set compression lz4', '/*schema*/kv'::regclass);
     execute format('alter table %s alter column input set compression lz4, alter column output set compression lz4, '
       'alter column carried set compression lz4', '/*schema*/instance'::regclass);
     execute format('alter table %s alter column input set compression lz4, alter column output set compression lz4',

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Carried, Payload};
+use crate::{Carried, KeptValue, Payload};
 
 /// A live frame: the code of one execution kept between turns. Chosen by the engine, unique within a runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -59,6 +59,9 @@ pub struct ActivationStart {
     /// Custom status taken over from the predecessor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_status: Option<String>,
+    /// Values taken over from the predecessor.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<KeptValue>,
     /// True when history already holds events of this execution (the first turn ran before).
     pub replaying: bool,
 }

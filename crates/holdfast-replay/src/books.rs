@@ -1,28 +1,35 @@
-//! The books of one execution: the ledger of commands and the mailboxes, kept in step.
+//! The books of one execution: the ledger of commands, the mailboxes and the kept values, in step.
 //!
 //! Reading a history and writing a turn go through the same three calls in the same order, so what is known after a
 //! cold start equals what was known in the running process.
 
 use crate::{
-    Carried, EventBody, EventId,
+    EventBody, EventId, StartInfo,
     event::CarriedKind,
     inbox::Mailboxes,
     ledger::{CommandKind, Ledger},
+    values::Values,
 };
 
-/// Ledger and mailboxes.
+/// Ledger, mailboxes and values.
 #[derive(Debug)]
 pub(crate) struct Books {
     /// What became of every command.
     pub(crate) ledger: Ledger,
     /// Unread messages and open waits.
     pub(crate) mailboxes: Mailboxes,
+    /// Kept values.
+    pub(crate) values: Values,
 }
 
 impl Books {
     /// The books of an execution that begins with what its predecessor left.
-    pub(crate) fn new(carried: &[Carried]) -> Self {
-        Self { ledger: Ledger::default(), mailboxes: Mailboxes::carried(carried) }
+    pub(crate) fn new(start: &StartInfo) -> Self {
+        Self {
+            ledger: Ledger::default(),
+            mailboxes: Mailboxes::carried(&start.carried),
+            values: Values::carried(&start.values),
+        }
     }
 
     /// Enters a command other than cancel; gives its number.
@@ -36,6 +43,12 @@ impl Books {
                 false
             }
             EventBody::OrchestrationChained { .. } | EventBody::CustomStatusUpdated { .. } => true,
+            EventBody::KeyValueSet { .. }
+            | EventBody::KeyValueCleared { .. }
+            | EventBody::KeyValuesCleared {} => {
+                self.values.event(body);
+                true
+            }
             _ => false,
         };
         if at_once {

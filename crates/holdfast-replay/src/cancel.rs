@@ -35,9 +35,11 @@ pub(crate) fn cancel_event(kind: CommandKind) -> EventBody {
         CommandKind::WaitEvent => EventBody::ExternalSubscribedCancelled { reason },
         CommandKind::Dequeue => EventBody::QueueSubscriptionCancelled { reason },
         CommandKind::Child => EventBody::SubOrchestrationCancelRequested { reason },
-        CommandKind::Timer | CommandKind::Detached | CommandKind::Cancel | CommandKind::Status => {
-            EventBody::TimerCancelled {}
-        }
+        CommandKind::Timer
+        | CommandKind::Detached
+        | CommandKind::Cancel
+        | CommandKind::Status
+        | CommandKind::Value => EventBody::TimerCancelled {},
     }
 }
 

@@ -89,6 +89,18 @@ pub enum ReplyCommand {
         #[serde(default)]
         status: Option<String>,
     },
+    /// Keep a value under a key; `at` is the time of the last fact.
+    #[serde(rename = "set")]
+    SetValue { step: u32, key: String, value: String, at: i64 },
+    /// Drop the value of a key.
+    #[serde(rename = "clear")]
+    ClearValue { step: u32, key: String },
+    /// Drop all values.
+    #[serde(rename = "clearAll")]
+    ClearValues { step: u32 },
+    /// Read a value that another instance keeps; answered by the engine itself.
+    #[serde(rename = "read")]
+    ReadValue { step: u32, instance: String, key: String },
 }
 
 /// Where the code stands after an activation: `"waiting"`, `{"completed":{"output":…}}` and so on.
@@ -130,7 +142,11 @@ impl ReplyCommand {
             | Self::Child { step, .. }
             | Self::Detached { step, .. }
             | Self::Cancel { step, .. }
-            | Self::Status { step, .. } => *step,
+            | Self::Status { step, .. }
+            | Self::SetValue { step, .. }
+            | Self::ClearValue { step, .. }
+            | Self::ClearValues { step }
+            | Self::ReadValue { step, .. } => *step,
         }
     }
 }

@@ -66,7 +66,7 @@ impl Cursor {
             return Err(corrupt(first.id, "it does not begin with OrchestrationStarted"));
         };
         let mut cursor = Self {
-            books: Books::new(&start.carried),
+            books: Books::new(&start),
             start,
             start_at_ms: first.at_ms,
             last_at_ms: first.at_ms,
@@ -199,6 +199,9 @@ fn scheduled_kind(body: &EventBody) -> Option<CommandKind> {
         EventBody::SubOrchestrationScheduled { .. } => Some(CommandKind::Child),
         EventBody::OrchestrationChained { .. } => Some(CommandKind::Detached),
         EventBody::CustomStatusUpdated { .. } => Some(CommandKind::Status),
+        EventBody::KeyValueSet { .. }
+        | EventBody::KeyValueCleared { .. }
+        | EventBody::KeyValuesCleared {} => Some(CommandKind::Value),
         _ => None,
     }
 }

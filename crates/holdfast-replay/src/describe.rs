@@ -1,6 +1,10 @@
 //! Commands and outcomes in words, the same words for what history holds and for what the code gave.
 
-use crate::{EventBody, Payload, ReplyCommand, ReplyOutcome, cursor::Recorded};
+use crate::{
+    EventBody, Payload, ReplyCommand, ReplyOutcome,
+    cursor::Recorded,
+    values::{READ_VALUE, read_input},
+};
 
 /// Longest part of a payload that is shown: enough to recognise it, short enough for a log line.
 const SHOWN_CHARS: usize = 120;
@@ -17,6 +21,9 @@ pub(crate) fn describe_recorded(recorded: &Recorded) -> String {
         EventBody::SubOrchestrationScheduled { name, input, .. } => child(name, input),
         EventBody::OrchestrationChained { name, instance, input, .. } => detached(name, instance, input),
         EventBody::CustomStatusUpdated { .. } => "a custom status".to_owned(),
+        EventBody::KeyValueSet { key, value, .. } => value_set(key, value),
+        EventBody::KeyValueCleared { key } => format!("a clear of value {key:?}"),
+        EventBody::KeyValuesCleared {} => "a clear of all values".to_owned(),
         _ => cancel(recorded.target),
     };
     format!("{what} at step {}", recorded.step)
@@ -34,6 +41,12 @@ pub(crate) fn describe_command(command: &ReplyCommand) -> String {
         ReplyCommand::Child { name, input, .. } => child(name, input),
         ReplyCommand::Detached { name, instance, input, .. } => detached(name, instance, input),
         ReplyCommand::Status { .. } => "a custom status".to_owned(),
+        ReplyCommand::SetValue { key, value, .. } => value_set(key, value),
+        ReplyCommand::ClearValue { key, .. } => format!("a clear of value {key:?}"),
+        ReplyCommand::ClearValues { .. } => "a clear of all values".to_owned(),
+        ReplyCommand::ReadValue { instance, key, .. } => {
+            activity(READ_VALUE, &read_input(instance, key), None, None)
+        }
         ReplyCommand::Cancel { seq, .. } => cancel(Some(*seq)),
     };
     format!("{what} at step {}", command.step())
@@ -72,8 +85,15 @@ fn cancel(target: Option<u32>) -> String {
     }
 }
 
+fn value_set(key: &str, value: &str) -> String {
+    format!("value {key:?} set to {:?}", head(value))
+}
+
 fn shown(payload: &Payload) -> String {
-    let text = payload.as_str();
+    head(payload.as_str())
+}
+
+fn head(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),

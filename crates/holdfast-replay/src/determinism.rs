@@ -1,7 +1,7 @@
 //! Does the reply fit the history? Command i must equal recorded command i, and what is new must be new.
 //!
 //! Only reads; a reply that does not fit leaves the execution as it was. What is not compared, on purpose: a timer's
-//! delay, a status text, a child's id and version, retry policies and time limits; those may change while an
+//! delay, a status text, the order of values that are dropped one after the other, a child's id and version, retry policies and time limits; those may change while an
 //! execution runs.
 
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
     cursor::Recorded,
     describe::{describe_command, describe_outcome, describe_recorded},
     ledger::{CommandKind, Ledger},
+    values::{READ_VALUE, read_input},
 };
 
 /// Where the execution stands when the reply comes.
@@ -36,6 +37,7 @@ impl Standing<'_> {
     /// The new commands of a reply that fits.
     pub(crate) fn check(&self, reply: &mut Reply) -> Result<Vec<ReplyCommand>, Mismatch> {
         self.check_form(reply)?;
+        order_clears(self.recorded, &mut reply.commands);
         for (recorded, command) in self.recorded.iter().zip(&reply.commands) {
             if recorded.step != command.step() || !same(recorded, command) {
                 return Err(Mismatch {
@@ -159,6 +161,27 @@ impl Standing<'_> {
     }
 }
 
+/// Values that are dropped one after the other may be dropped in any order: each run of clears is put in the recorded
+/// order. Nothing refers to a clear by its number, so this changes nothing else.
+fn order_clears(recorded: &[Recorded], commands: &mut [ReplyCommand]) {
+    let mut at = 0;
+    while at < commands.len().min(recorded.len()) {
+        let end =
+            at + recorded[at..].iter().zip(&commands[at..]).take_while(|pair| both_clear(*pair)).count();
+        for (place, wanted) in recorded.iter().enumerate().take(end).skip(at) {
+            let found = (place..end).find(|candidate| same(wanted, &commands[*candidate])).unwrap_or(place);
+            commands.swap(place, found);
+        }
+        at = end.max(at + 1);
+    }
+}
+
+fn both_clear((recorded, command): (&Recorded, &ReplyCommand)) -> bool {
+    matches!(recorded.body, EventBody::KeyValueCleared { .. })
+        && matches!(command, ReplyCommand::ClearValue { .. })
+        && recorded.step == command.step()
+}
+
 /// Kind and compared fields are equal.
 fn same(recorded: &Recorded, command: &ReplyCommand) -> bool {
     match (&recorded.body, command) {
@@ -178,6 +201,15 @@ fn same(recorded: &Recorded, command: &ReplyCommand) -> bool {
             EventBody::OrchestrationChained { name, instance, input, .. },
             ReplyCommand::Detached { name: name2, instance: instance2, input: input2, .. },
         ) => name == name2 && instance == instance2 && input == input2,
+        (
+            EventBody::KeyValueSet { key, value, .. },
+            ReplyCommand::SetValue { key: key2, value: value2, .. },
+        ) => key == key2 && value == value2,
+        (EventBody::KeyValueCleared { key }, ReplyCommand::ClearValue { key: key2, .. }) => key == key2,
+        (EventBody::KeyValuesCleared {}, ReplyCommand::ClearValues { .. }) => true,
+        (EventBody::ActivityScheduled { name, input, .. }, ReplyCommand::ReadValue { instance, key, .. }) => {
+            name == READ_VALUE && *input == read_input(instance, key)
+        }
         (_, ReplyCommand::Cancel { seq, .. }) => recorded.target == Some(*seq),
         _ => false,
     }

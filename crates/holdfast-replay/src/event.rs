@@ -44,6 +44,36 @@ pub struct Carried {
     pub data: Payload,
 }
 
+/// A value that the code of an instance keeps under a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptValue {
+    /// Key.
+    pub key: String,
+    /// The text, as it was given.
+    pub value: String,
+    /// When it was set: database time of the last fact before the call, in ms since 1970.
+    #[serde(rename = "at")]
+    pub at_ms: i64,
+}
+
+/// What continue-as-new hands to the next execution beside its input; kept with the instance until its first turn.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CarryOver {
+    /// Unread messages, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Carried>,
+    /// Kept values, by key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<KeptValue>,
+}
+
+impl CarryOver {
+    /// Nothing is carried over.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.values.is_empty()
+    }
+}
+
 /// All that an execution starts from; recorded in its first event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartInfo {
@@ -64,6 +94,9 @@ pub struct StartInfo {
     /// Custom status taken over from the predecessor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_status: Option<String>,
+    /// Values taken over from the predecessor, by key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<KeptValue>,
 }
 
 /// One recorded fact.
@@ -149,6 +182,13 @@ pub enum EventBody {
     OrchestrationChained { name: String, version: Option<String>, instance: String, input: Payload },
     /// Command: set (or with none, reset) the custom status.
     CustomStatusUpdated { status: Option<String> },
+
+    /// Command: keep a value under a key.
+    KeyValueSet { key: String, value: String, last_updated_at_ms: i64 },
+    /// Command: drop the value of a key.
+    KeyValueCleared { key: String },
+    /// Command: drop all values.
+    KeyValuesCleared {},
 }
 
 /// How an event row is stored: its kind as the variant's name, its fields as JSON text.

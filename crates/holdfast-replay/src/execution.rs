@@ -82,7 +82,7 @@ impl Execution {
             parent: start.parent.clone(),
             start_at_ms: at_ms,
             now_ms: at_ms,
-            books: Books::new(&start.carried),
+            books: Books::new(&start),
             start: Some(start),
             facts: 0,
             cancel: None,
@@ -246,6 +246,7 @@ impl Execution {
             at_ms: self.start_at_ms,
             carried: start.carried,
             custom_status: start.custom_status,
+            values: start.values,
             replaying: self.len > 0,
         })
     }
@@ -313,7 +314,7 @@ impl Execution {
             Some(cancel) => {
                 Some(End::Cancelled { error: ErrorPayload::cancelled(&cancel.reason).to_payload() })
             }
-            None => end_of(outcome, &mut self.books.mailboxes),
+            None => end_of(outcome, &mut self.books),
         };
         self.close_turn(turn, end)
     }

@@ -1,13 +1,14 @@
 //! Issuing: a new command becomes an event, a slot in the ledger, and the effect that carries it out.
 //!
 //! In a turn that ends the execution, activities, timers and children are recorded but not dispatched; detached
-//! starts and the custom status always take effect.
+//! starts, the custom status and kept values always take effect.
 
 use crate::{
     Effect, EventBody, EventId, Execution, ReplyCommand,
     cancel::{cancel_effect, cancel_event},
     ledger::CommandKind,
     turn::TurnWriter,
+    values::{READ_VALUE, read_input},
 };
 
 impl Execution {
@@ -22,7 +23,13 @@ impl Execution {
         let seq = self.books.command(event, kind, &body);
         turn.event(self.now_ms, None, body);
         match effect {
-            Some(effect @ (Effect::StartDetached { .. } | Effect::SetStatus { .. })) => turn.effect(effect),
+            Some(
+                effect @ (Effect::StartDetached { .. }
+                | Effect::SetStatus { .. }
+                | Effect::SetValue { .. }
+                | Effect::ClearValue { .. }
+                | Effect::ClearValues),
+            ) => turn.effect(effect),
             Some(effect) if dispatch => turn.effect_of(seq, effect),
             _ => {}
         }
@@ -86,6 +93,25 @@ impl Execution {
             ReplyCommand::Status { status, .. } => (
                 EventBody::CustomStatusUpdated { status: status.clone() },
                 Some(Effect::SetStatus { status }),
+            ),
+            ReplyCommand::SetValue { key, value, at, .. } => (
+                EventBody::KeyValueSet { key: key.clone(), value: value.clone(), last_updated_at_ms: at },
+                Some(Effect::SetValue { key, value, at_ms: at }),
+            ),
+            ReplyCommand::ClearValue { key, .. } => {
+                (EventBody::KeyValueCleared { key: key.clone() }, Some(Effect::ClearValue { key }))
+            }
+            ReplyCommand::ClearValues { .. } => (EventBody::KeyValuesCleared {}, Some(Effect::ClearValues)),
+            ReplyCommand::ReadValue { instance, key, .. } => (
+                EventBody::ActivityScheduled {
+                    name: READ_VALUE.to_owned(),
+                    input: read_input(&instance, &key),
+                    tag: None,
+                    session: None,
+                    retry: None,
+                    timeout_ms: None,
+                },
+                Some(Effect::ReadValue { event, instance, key }),
             ),
             ReplyCommand::Cancel { .. } => unreachable!("written by write_cancel"),
         }

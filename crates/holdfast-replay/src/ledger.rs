@@ -18,13 +18,14 @@ pub(crate) enum CommandKind {
     Detached,
     Cancel,
     Status,
+    Value,
 }
 
 impl CommandKind {
     /// The kind of a command as user code gives it.
     pub(crate) fn of_reply(command: &ReplyCommand) -> Self {
         match command {
-            ReplyCommand::Activity { .. } => Self::Activity,
+            ReplyCommand::Activity { .. } | ReplyCommand::ReadValue { .. } => Self::Activity,
             ReplyCommand::Timer { .. } => Self::Timer,
             ReplyCommand::WaitEvent { .. } => Self::WaitEvent,
             ReplyCommand::Dequeue { .. } => Self::Dequeue,
@@ -32,6 +33,9 @@ impl CommandKind {
             ReplyCommand::Detached { .. } => Self::Detached,
             ReplyCommand::Cancel { .. } => Self::Cancel,
             ReplyCommand::Status { .. } => Self::Status,
+            ReplyCommand::SetValue { .. }
+            | ReplyCommand::ClearValue { .. }
+            | ReplyCommand::ClearValues { .. } => Self::Value,
         }
     }
 

@@ -5,7 +5,7 @@
 //! the same answers, on every node and at every time.
 //!
 //! Reading order: [`payload`], [`event`], [`message`], [`command`], [`activation`], [`execution`] with its rooms
-//! (books, ledger, inbox, cursor, determinism, issue, cancel, carry_over, turn), [`limits`], [`retry`].
+//! (books, ledger, inbox, values, cursor, determinism, issue, cancel, carry_over, turn), [`limits`], [`retry`].
 #![forbid(unsafe_code)]
 
 pub mod activation;
@@ -29,11 +29,14 @@ pub mod payload;
 pub mod retry;
 mod stored;
 pub mod turn;
+mod values;
 
 pub use activation::{Activation, ActivationStart, Fact, FrameId};
 pub use command::{Reply, ReplyCommand, ReplyOutcome};
 pub use error_payload::ErrorPayload;
-pub use event::{Carried, CarriedKind, Event, EventBody, EventId, ParentLink, StartInfo, StoredEvent};
+pub use event::{
+    Carried, CarriedKind, CarryOver, Event, EventBody, EventId, KeptValue, ParentLink, StartInfo, StoredEvent,
+};
 pub use execution::{Accepted, Execution};
 pub use message::{Message, MessageBody};
 pub use mismatch::{CorruptHistory, Mismatch};

@@ -65,7 +65,12 @@ fn names(command: &ReplyCommand) -> Vec<&str> {
         ReplyCommand::Detached { name, version, instance, .. } => {
             [Some(name), version.as_ref(), Some(instance)].into_iter().flatten().map(String::as_str).collect()
         }
-        ReplyCommand::Timer { .. } | ReplyCommand::Cancel { .. } | ReplyCommand::Status { .. } => Vec::new(),
+        ReplyCommand::SetValue { key, .. } | ReplyCommand::ClearValue { key, .. } => vec![key],
+        ReplyCommand::ReadValue { instance, key, .. } => vec![instance, key],
+        ReplyCommand::Timer { .. }
+        | ReplyCommand::Cancel { .. }
+        | ReplyCommand::Status { .. }
+        | ReplyCommand::ClearValues { .. } => Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    Carried, Event, EventBody, EventId, ParentLink, Payload, RetryPolicy, StartInfo, stored::stored_bytes,
+    CarryOver, Event, EventBody, EventId, ParentLink, Payload, RetryPolicy, StartInfo, stored::stored_bytes,
 };
 
 /// An effect of a turn, to be carried out in the same transaction as its events.
@@ -37,6 +37,14 @@ pub enum Effect {
     CancelChild { instance: String, reason: String },
     /// Set or reset the custom status.
     SetStatus { status: Option<String> },
+    /// Keep a value.
+    SetValue { key: String, value: String, at_ms: i64 },
+    /// Drop a value.
+    ClearValue { key: String },
+    /// Drop all values.
+    ClearValues,
+    /// Answer with the value that an instance keeps, `null` when there is none.
+    ReadValue { event: EventId, instance: String, key: String },
     /// Tell the parent how this execution ended.
     TellParent { parent: ParentLink, result: Result<Payload, Payload> },
 }
@@ -52,7 +60,7 @@ pub enum End {
     /// Cancelled; the error says so.
     Cancelled { error: Payload },
     /// As the next execution.
-    ContinuedAsNew { input: Payload, version: Option<String>, carried: Vec<Carried> },
+    ContinuedAsNew { input: Payload, version: Option<String>, carried: CarryOver },
 }
 
 /// All that one turn writes.

@@ -40,6 +40,9 @@ events as (
   delete from /*schema*/history h using doomed where h.instance = doomed.instance
   returning true
 ),
+kept as (
+  delete from /*schema*/kv v using doomed where v.instance = doomed.instance
+),
 closed as (
   delete from /*schema*/execution e using doomed where e.instance = doomed.instance
   returning true

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use holdfast_replay::event::{Carried, CarriedKind};
+use holdfast_replay::{CarryOver, event::CarriedKind};
 
 use crate::{
     error::{Error, ErrorKind, Result},
     pool::{CallerClass, Lease},
     provider::Provider,
+    store::instance::values,
     store::manage::{self as rows, DepthsRow, ExecutionRow, MetricsRow},
 };
 
@@ -26,6 +27,10 @@ pub struct Stats {
     pub bytes: i64,
     /// Queue messages carried into the execution.
     pub carried_messages: i64,
+    /// Keys of the values that the instance keeps.
+    pub keys: i64,
+    /// Bytes of these values.
+    pub value_bytes: i64,
 }
 
 impl Manager {
@@ -56,19 +61,26 @@ impl Manager {
     pub async fn stats(&self, instance: &str) -> Result<Option<Stats>> {
         let found = rows::stats(&*self.session().await?, self.provider.statements(), instance).await?;
         let Some(row) = found else { return Ok(None) };
-        let carried: Vec<Carried> = match row.carried {
-            None => Vec::new(),
+        let carried: CarryOver = match row.carried {
+            None => CarryOver::default(),
             Some(text) => serde_json::from_str(&text).map_err(|error| {
-                Error::new(ErrorKind::Corrupt, format!("read the carried messages of {instance:?}"))
+                Error::new(ErrorKind::Corrupt, format!("read what was carried over of {instance:?}"))
                     .caused_by(error)
             })?,
         };
-        let queued = carried.iter().filter(|message| message.kind == CarriedKind::Queue).count();
+        let queued = carried.messages.iter().filter(|message| message.kind == CarriedKind::Queue).count();
         Ok(Some(Stats {
             events: row.events,
             bytes: row.bytes,
             carried_messages: i64::try_from(queued).unwrap_or(i64::MAX),
+            keys: row.keys,
+            value_bytes: row.value_bytes,
         }))
+    }
+
+    /// Values that an instance keeps, by key: that of one key, or all. None when there is no such instance or key.
+    pub async fn values(&self, instance: &str, key: Option<&str>) -> Result<Vec<(String, String)>> {
+        values(&*self.session().await?, self.provider.statements(), instance, key).await
     }
 
     /// Counts of everything.

@@ -53,6 +53,13 @@ enum Request {
     },
     Metrics {},
     Depths {},
+    Value {
+        instance: String,
+        key: String,
+    },
+    Values {
+        instance: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -148,6 +155,14 @@ pub async fn manage(manager: &Manager, request: &str) -> Result<String> {
             let depths = manager.depths().await?;
             write(&json!({ "turns": depths.turns, "activities": depths.activities }))
         }
+        Request::Value { instance, key } => {
+            let found = manager.values(&instance, Some(&key)).await?.pop();
+            write(&found.map(|(_, value)| value))
+        }
+        Request::Values { instance } => {
+            // Pairs, not an object: a key may be any text, `__proto__` too.
+            write(&manager.values(&instance, None).await?)
+        }
     }
 }
 
@@ -181,7 +196,13 @@ async fn list(manager: &Manager, filter: ListFilter, limit: i64, from: Option<Pl
 async fn stats(manager: &Manager, instance: &str) -> Result<String> {
     let stats = manager.stats(instance).await?;
     write(&stats.map(|stats| {
-        json!({ "events": stats.events, "bytes": stats.bytes, "carriedMessages": stats.carried_messages })
+        json!({
+            "events": stats.events,
+            "bytes": stats.bytes,
+            "carriedMessages": stats.carried_messages,
+            "keys": stats.keys,
+            "valueBytes": stats.value_bytes,
+        })
     }))
 }
 

@@ -69,3 +69,14 @@ fn instance_row(row: &Row) -> Result<InstanceRow> {
         parent: column(row, "parent_instance")?,
     })
 }
+
+/// Values that an instance keeps, by key: that of one key, or all.
+pub async fn values(
+    session: &Session,
+    statements: &Statements,
+    instance: &str,
+    key: Option<&str>,
+) -> Result<Vec<(String, String)>> {
+    let rows = session.query(&statements.instance_read_values, &[&instance, &key]).await?;
+    rows.iter().map(|row| Ok((column(row, "key")?, column(row, "value")?))).collect()
+}

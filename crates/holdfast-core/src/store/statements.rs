@@ -80,11 +80,13 @@ statements! {
     activity_release: "activity/release", [TEXT, INT8, INT8_ARRAY, INT8];
     activity_release_unknown: "activity/release_unknown", [TEXT, INT8, INT8_ARRAY, INT8];
     activity_renew: "activity/renew", [TEXT, INT8, INT8_ARRAY, INT8, INT8, INT8];
+    commit_answer_reads: "commit/answer_reads", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_compare_starts: "commit/compare_starts", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_continue_instances: "commit/continue_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_delete_activities: "commit/delete_activities", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
     commit_delete_messages: "commit/delete_messages", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_delete_timers: "commit/delete_timers", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
+    commit_delete_values: "commit/delete_values", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_end_activities: "commit/end_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_end_turns: "commit/end_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_find_settled_activities: "commit/find_settled_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
@@ -99,11 +101,13 @@ statements! {
     commit_lock_turn_rows: "commit/lock_turn_rows", [TEXT_ARRAY];
     commit_refuse_children: "commit/refuse_children", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_retry_activities: "commit/retry_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY];
+    commit_set_values: "commit/set_values", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY];
     commit_update_instances: "commit/update_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY];
     instance_get: "instance/get", [TEXT_ARRAY];
     instance_list_ended: "instance/list_ended", [TEXT_ARRAY];
     instance_read_history: "instance/read_history", [TEXT, INT8];
+    instance_read_values: "instance/read_values", [TEXT, TEXT];
     manage_delete_tree: "manage/delete_tree", [TEXT, INT8, INT8, BOOL];
     manage_get_execution: "manage/get_execution", [TEXT, INT8];
     manage_list: "manage/list", [TEXT_ARRAY, TEXT, TEXT, TEXT, INT8, INT8, TEXT, INT8, INT8];

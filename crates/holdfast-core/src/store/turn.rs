@@ -73,7 +73,7 @@ pub struct ClaimedTurn {
 pub struct TurnStart {
     /// Input, JSON text.
     pub input: String,
-    /// JSON array of carried messages, when the predecessor left any.
+    /// JSON of what the predecessor left, when it left anything.
     pub carried: Option<String>,
     /// Custom status of the predecessor.
     pub custom_status: Option<String>,

@@ -1,5 +1,7 @@
 //! From what a turn decided to what it writes.
 
+use std::collections::BTreeMap;
+
 use holdfast_replay::{
     Effect, End, Event, EventBody, EventId, MessageBody, ParentLink, Payload, TurnResult, event::StoredEvent,
 };
@@ -7,7 +9,7 @@ use holdfast_replay::{
 use crate::{
     store::{
         NodeKey,
-        commit::{NewActivity, NewTimer, Send, Start, TurnCommit, TurnEnd},
+        commit::{NewActivity, NewTimer, Send, Start, TurnCommit, TurnEnd, ValueChanges, ValueRead},
         turn::ClaimedTurn,
     },
     turn::Flight,
@@ -66,6 +68,8 @@ fn empty(claimed: &ClaimedTurn, node: &NodeKey, version: &str) -> TurnCommit {
         sends: Vec::new(),
         starts: Vec::new(),
         custom_status: None,
+        values: ValueChanges::default(),
+        reads: Vec::new(),
         end: None,
     }
 }
@@ -99,6 +103,16 @@ fn apply(commit: &mut TurnCommit, effect: Effect) {
             commit.sends.push(Send { instance, body: MessageBody::CancelRequested { reason } });
         }
         Effect::SetStatus { status } => commit.custom_status = Some(status),
+        Effect::SetValue { key, value, at_ms } => {
+            commit.values.keys.insert(key, Some((value, at_ms)));
+        }
+        Effect::ClearValue { key } => {
+            commit.values.keys.insert(key, None);
+        }
+        Effect::ClearValues => commit.values = ValueChanges { all_cleared: true, keys: BTreeMap::new() },
+        Effect::ReadValue { event, instance, key } => {
+            commit.reads.push(ValueRead { event: to_i32(event.0), instance, key });
+        }
         Effect::TellParent { parent, result } => commit.sends.push(tell_parent(&parent, result)),
     }
 }

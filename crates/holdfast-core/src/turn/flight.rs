@@ -168,6 +168,7 @@ mod tests {
             parent: None,
             seed: 0,
             carried: Vec::new(),
+            values: Vec::new(),
             custom_status: None,
         };
         let mut table = TurnTable::new(FrameCache::new(1, 1));

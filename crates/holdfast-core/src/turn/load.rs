@@ -5,7 +5,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use holdfast_replay::{Carried, Event, Execution, Message, Payload, StartInfo, event::StoredEvent};
+use holdfast_replay::{CarryOver, Event, Execution, Message, Payload, StartInfo, event::StoredEvent};
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -107,11 +107,11 @@ fn start_info(claimed: &ClaimedTurn, version: &str) -> Result<StartInfo> {
         .as_ref()
         .ok_or_else(|| Error::new(ErrorKind::Internal, "a first turn was claimed without its start"))?;
     let input = Payload::from_text(start.input.clone()).ok_or_else(|| corrupt("the input"))?;
-    let carried: Vec<Carried> = match &start.carried {
+    let carried: CarryOver = match &start.carried {
         Some(text) => {
-            serde_json::from_str(text).map_err(|error| corrupt("the carried messages").caused_by(error))?
+            serde_json::from_str(text).map_err(|error| corrupt("what is carried over").caused_by(error))?
         }
-        None => Vec::new(),
+        None => CarryOver::default(),
     };
     Ok(StartInfo {
         name: claimed.name.clone(),
@@ -119,8 +119,9 @@ fn start_info(claimed: &ClaimedTurn, version: &str) -> Result<StartInfo> {
         input,
         parent: claimed.parent.clone(),
         seed: seed(claimed),
-        carried,
+        carried: carried.messages,
         custom_status: start.custom_status.clone(),
+        values: carried.values,
     })
 }
 

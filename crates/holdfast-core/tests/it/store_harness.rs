@@ -9,7 +9,7 @@ use holdfast_core::{
         activity::{self, ClaimedActivity},
         commit::{
             self, ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, NewActivity, Send, Start,
-            TurnCommit, TurnEnd,
+            TurnCommit, TurnEnd, ValueChanges,
         },
         migrate,
         node::{self, HeartbeatTimes, Recovery},
@@ -222,6 +222,8 @@ pub(crate) fn turn_of(claimed: &ClaimedTurn, node: &NodeKey) -> TurnCommit {
         sends: Vec::new(),
         starts: Vec::new(),
         custom_status: None,
+        values: ValueChanges::default(),
+        reads: Vec::new(),
         end: None,
     };
     if claimed.history_len == 0 {

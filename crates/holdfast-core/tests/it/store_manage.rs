@@ -484,7 +484,7 @@ async fn the_estimate_stands_in_for_a_large_history() {
 async fn carried_queue_messages_are_counted() {
     let store = Store::new().await;
     store.start("loop").await;
-    let carried = r#"[{"kind":"queue","name":"q","data":1},{"kind":"event","name":"e","data":2},{"kind":"queue","name":"q","data":3}]"#;
+    let carried = r#"{"messages":[{"kind":"queue","name":"q","data":1},{"kind":"event","name":"e","data":2},{"kind":"queue","name":"q","data":3}]}"#;
     store.run(&format!("update @instance set carried = '{carried}'")).await;
     let (manager, provider) = store.manager().await;
     let stats = manager.stats("loop").await.expect("sizes").expect("it is there");

@@ -88,7 +88,7 @@ fn a_second_cancel_request_is_corrupt() {
 fn a_row_that_cannot_be_read_says_why() {
     check_corrupt(
         &[STARTED, ("Teleported", 0, "{}")],
-        "data of kind Teleported cannot be read: unknown variant `Teleported`, expected one of `OrchestrationStarted`, `OrchestrationCompleted`, `OrchestrationFailed`, `OrchestrationContinuedAsNew`, `OrchestrationCancelRequested`, `ActivityScheduled`, `ActivityCompleted`, `ActivityFailed`, `ActivityCancelRequested`, `TimerCreated`, `TimerFired`, `TimerCancelled`, `ExternalSubscribed`, `ExternalEvent`, `ExternalSubscribedCancelled`, `QueueSubscribed`, `QueueEventDelivered`, `QueueSubscriptionCancelled`, `SubOrchestrationScheduled`, `SubOrchestrationCompleted`, `SubOrchestrationFailed`, `SubOrchestrationCancelRequested`, `OrchestrationChained`, `CustomStatusUpdated` at line 1 column 13",
+        "data of kind Teleported cannot be read: unknown variant `Teleported`, expected one of `OrchestrationStarted`, `OrchestrationCompleted`, `OrchestrationFailed`, `OrchestrationContinuedAsNew`, `OrchestrationCancelRequested`, `ActivityScheduled`, `ActivityCompleted`, `ActivityFailed`, `ActivityCancelRequested`, `TimerCreated`, `TimerFired`, `TimerCancelled`, `ExternalSubscribed`, `ExternalEvent`, `ExternalSubscribedCancelled`, `QueueSubscribed`, `QueueEventDelivered`, `QueueSubscriptionCancelled`, `SubOrchestrationScheduled`, `SubOrchestrationCompleted`, `SubOrchestrationFailed`, `SubOrchestrationCancelRequested`, `OrchestrationChained`, `CustomStatusUpdated`, `KeyValueSet`, `KeyValueCleared`, `KeyValuesCleared` at line 1 column 13",
     );
     check_corrupt(&[STARTED, ("Timer\"Fired", 0, "{}")], r#"unknown kind "Timer\"Fired""#);
     for data in

@@ -24,6 +24,7 @@ pub(crate) fn start() -> StartInfo {
         seed: 42,
         carried: Vec::new(),
         custom_status: None,
+        values: Vec::new(),
     }
 }
 
@@ -182,6 +183,10 @@ fn effect_line(effect: &Effect) -> String {
         Effect::CancelTimer { event } => format!("+ cancel timer {}", event.0),
         Effect::CancelChild { instance, reason } => format!("+ cancel child {instance}: {reason}"),
         Effect::SetStatus { status } => format!("+ status {status:?}"),
+        Effect::SetValue { key, value, at_ms } => format!("+ value {key}={value} at {at_ms}"),
+        Effect::ClearValue { key } => format!("+ clear {key}"),
+        Effect::ClearValues => "+ clear all".to_owned(),
+        Effect::ReadValue { event, instance, key } => format!("+ read {} {instance} {key}", event.0),
         Effect::TellParent { parent, result } => match result {
             Ok(value) => format!("+ tell {} ok {}", parent.instance, value.as_str()),
             Err(error) => format!("+ tell {} error {}", parent.instance, error.as_str()),
@@ -196,6 +201,7 @@ fn end_line(end: &End) -> String {
         End::Cancelled { error } => format!("= cancelled {}", error.as_str()),
         End::ContinuedAsNew { input, version, carried } => {
             let carried: Vec<String> = carried
+                .messages
                 .iter()
                 .map(|message| format!("{:?} {} {}", message.kind, message.name, message.data.as_str()))
                 .collect();
@@ -240,6 +246,22 @@ pub(crate) fn cancel(step: u32, seq: u32) -> String {
 
 pub(crate) fn status(step: u32, text: &str) -> String {
     format!(r#"{{"status":{{"step":{step},"status":"{text}"}}}}"#)
+}
+
+pub(crate) fn set(step: u32, key: &str, value: &str, at: i64) -> String {
+    format!(r#"{{"set":{{"step":{step},"key":"{key}","value":"{value}","at":{at}}}}}"#)
+}
+
+pub(crate) fn clear(step: u32, key: &str) -> String {
+    format!(r#"{{"clear":{{"step":{step},"key":"{key}"}}}}"#)
+}
+
+pub(crate) fn clear_all(step: u32) -> String {
+    format!(r#"{{"clearAll":{{"step":{step}}}}}"#)
+}
+
+pub(crate) fn read(step: u32, instance: &str, key: &str) -> String {
+    format!(r#"{{"read":{{"step":{step},"instance":"{instance}","key":"{key}"}}}}"#)
 }
 
 pub(crate) fn done(source: u32, result: &str) -> MessageBody {

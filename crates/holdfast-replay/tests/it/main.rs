@@ -13,3 +13,4 @@ mod retry;
 mod scale;
 mod stored;
 mod turns;
+mod values;

@@ -7,7 +7,7 @@ use std::{
     rc::Rc,
 };
 
-use holdfast_replay::{Activation, Carried, CarriedKind, Fact, Reply};
+use holdfast_replay::{Activation, Carried, CarriedKind, Fact, KeptValue, Reply};
 
 use crate::harness as wire;
 
@@ -35,6 +35,7 @@ pub(crate) enum Task {
     Event(String),
     Queue(String),
     Child(String),
+    Read(String),
     All(Vec<Task>),
     Race(Vec<Task>),
 }
@@ -47,6 +48,9 @@ pub(crate) enum Statement {
     Start(Task),
     Detached(String),
     Status,
+    Set(String),
+    Clear(String),
+    ClearAll,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -72,20 +76,28 @@ impl Program {
 
 impl Statement {
     pub(crate) fn random(chance: &mut Chance) -> Self {
-        match chance.below(12) {
+        match chance.below(15) {
             0 => Self::Detached(format!("d{}", chance.below(3))),
             1 => Self::Status,
+            12 => Self::Set(key(chance)),
+            13 => Self::Clear(key(chance)),
+            14 => Self::ClearAll,
             2..=4 => Self::Start(Task::leaf(chance)),
             _ => Self::Await(Task::random(chance, 0)),
         }
     }
 }
 
+fn key(chance: &mut Chance) -> String {
+    ["x", "y"][chance.below(2)].to_owned()
+}
+
 impl Task {
     fn leaf(chance: &mut Chance) -> Self {
         let name = ["x", "y"][chance.below(2)].to_owned();
-        match chance.below(5) {
+        match chance.below(6) {
             0 => Self::Activity(name),
+            5 => Self::Read(name),
             1 => Self::Timer,
             2 => Self::Event(name),
             3 => Self::Queue(name),
@@ -122,6 +134,8 @@ pub(crate) struct Frame {
     mailboxes: BTreeMap<(bool, String), Mailbox>,
     arrivals: usize,
     step: u32,
+    now_ms: i64,
+    values: BTreeMap<String, (String, i64)>,
     cancelled: bool,
     ended: bool,
     diverged: bool,
@@ -140,6 +154,8 @@ impl Frame {
             mailboxes: BTreeMap::new(),
             arrivals: 0,
             step: 0,
+            now_ms: 0,
+            values: BTreeMap::new(),
             cancelled: false,
             ended: false,
             diverged: false,
@@ -152,6 +168,8 @@ impl Frame {
     pub(crate) fn run(&mut self, activation: Activation) -> Reply {
         assert_eq!(activation.applied, self.step, "facts follow each other");
         if let Some(start) = activation.start {
+            self.now_ms = start.at_ms;
+            self.values = start.values.into_iter().map(|kept| (kept.key, (kept.value, kept.at_ms))).collect();
             for message in start.carried {
                 self.arrive(message.kind == CarriedKind::Event, message.name, message.data.as_str());
             }
@@ -193,7 +211,23 @@ impl Frame {
         unread.into_iter().map(|(_, message)| message).collect()
     }
 
+    /// Values as they are handed on.
+    pub(crate) fn kept(&self) -> Vec<KeptValue> {
+        let kept = |(key, (value, at_ms)): (&String, &(String, i64))| KeptValue {
+            key: key.clone(),
+            value: value.clone(),
+            at_ms: *at_ms,
+        };
+        self.values.iter().map(kept).collect()
+    }
+
     fn apply(&mut self, fact: Fact) {
+        let (Fact::Done { at, .. }
+        | Fact::Fail { at, .. }
+        | Fact::Event { at, .. }
+        | Fact::Queue { at, .. }
+        | Fact::Cancel { at, .. }) = &fact;
+        let at = *at;
         match fact {
             Fact::Done { seq, value, .. } => self.resolve(seq, value.as_str().to_owned()),
             Fact::Fail { seq, error, .. } => self.resolve(seq, format!("!{}", error.as_str())),
@@ -202,6 +236,7 @@ impl Frame {
             Fact::Cancel { .. } => self.cancelled = true,
         }
         if !self.diverged {
+            self.now_ms = at;
             self.step += 1;
             self.go_on();
         }
@@ -259,6 +294,19 @@ impl Frame {
                     let command = wire::detached(self.step, &name, &name);
                     self.command(command, Some("null"));
                 }
+                Statement::Set(key) => {
+                    let value = format!("v{}", self.step);
+                    self.values.insert(key.clone(), (value.clone(), self.now_ms));
+                    self.command(wire::set(self.step, &key, &value, self.now_ms), Some("null"));
+                }
+                Statement::Clear(key) => {
+                    self.values.remove(&key);
+                    self.command(wire::clear(self.step, &key), Some("null"));
+                }
+                Statement::ClearAll => {
+                    self.values.clear();
+                    self.command(wire::clear_all(self.step), Some("null"));
+                }
                 Statement::Status => {
                     let command = wire::status(self.step, "s");
                     self.command(command, Some("null"));
@@ -278,6 +326,7 @@ impl Frame {
         match task {
             Task::Activity(name) => Node::Leaf(self.command(wire::activity(step, name, "1"), None)),
             Task::Timer => Node::Leaf(self.command(wire::timer(step, 5), None)),
+            Task::Read(name) => Node::Leaf(self.command(wire::read(step, name, "k"), None)),
             Task::Child(name) => Node::Leaf(self.command(wire::child(step, name, "1"), None)),
             Task::Event(name) => {
                 let seq = self.command(wire::event(step, name), None);

@@ -52,7 +52,9 @@ impl World {
     fn carry_out(&mut self, effects: &[Effect]) {
         for effect in effects {
             match effect {
-                Effect::ScheduleActivity { event, .. } => drop(self.running.insert(event.0, 'a')),
+                Effect::ScheduleActivity { event, .. } | Effect::ReadValue { event, .. } => {
+                    drop(self.running.insert(event.0, 'a'))
+                }
                 Effect::CreateTimer { event, .. } => drop(self.running.insert(event.0, 't')),
                 Effect::StartChild { event, .. } => drop(self.running.insert(event.0, 'c')),
                 Effect::CancelActivity { event } | Effect::CancelTimer { event } => {
@@ -145,12 +147,14 @@ fn run(seed: u64) {
         match turn.end {
             None => {}
             Some(End::ContinuedAsNew { carried, .. }) => {
-                assert_eq!(carried, live.frame.unread(), "nothing unread is lost");
+                assert_eq!(carried.messages, live.frame.unread(), "nothing unread is lost");
+                assert_eq!(carried.values, live.frame.kept(), "no value is lost");
                 world.number += 1;
                 world.running.clear();
                 history.clear();
                 program = Rc::new(Program::random(&mut world.chance));
-                live = begin(StartInfo { carried, ..start() }, world.number, &program);
+                let info = StartInfo { carried: carried.messages, values: carried.values, ..start() };
+                live = begin(info, world.number, &program);
             }
             Some(_) => return drop(Pair::cold(&program, world.number, &history)),
         }

@@ -1,7 +1,7 @@
 //! Rows come back as they were, payload text byte for byte.
 
 use holdfast_replay::{
-    Activation, Carried, CarriedKind, ErrorPayload, Event, EventBody, EventId, Execution, Message,
+    Activation, Carried, CarriedKind, ErrorPayload, Event, EventBody, EventId, Execution, KeptValue, Message,
     MessageBody, Payload, RetryPolicy, StartInfo, StoredEvent,
 };
 
@@ -55,6 +55,7 @@ fn bodies(payload: &Payload) -> Vec<EventBody> {
             seed: u64::MAX,
             carried: vec![Carried { kind: CarriedKind::Event, name: text(), data: data() }],
             custom_status: Some(text()),
+            values: vec![KeptValue { key: text(), value: text(), at_ms: 1 }],
             ..start()
         }),
         EventBody::OrchestrationCompleted { output: data() },
@@ -88,6 +89,9 @@ fn bodies(payload: &Payload) -> Vec<EventBody> {
         EventBody::OrchestrationChained { name: text(), version: None, instance: text(), input: data() },
         EventBody::CustomStatusUpdated { status: None },
         EventBody::CustomStatusUpdated { status: Some(text()) },
+        EventBody::KeyValueSet { key: text(), value: text(), last_updated_at_ms: i64::MAX },
+        EventBody::KeyValueCleared { key: text() },
+        EventBody::KeyValuesCleared {},
     ]
 }
 

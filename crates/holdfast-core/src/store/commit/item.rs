@@ -1,5 +1,7 @@
 //! Items of a commit batch, and what became of them.
 
+use std::collections::BTreeMap;
+
 use holdfast_replay::{MessageBody, ParentLink, event::StoredEvent};
 
 use crate::store::{ActivityKey, Fence, NodeKey};
@@ -39,8 +41,32 @@ pub struct TurnCommit {
     pub starts: Vec<Start>,
     /// New custom status: `Some(None)` resets it.
     pub custom_status: Option<Option<String>>,
+    /// What becomes of the instance's values.
+    pub values: ValueChanges,
+    /// Values to read, of any instance.
+    pub reads: Vec<ValueRead>,
     /// How the execution ends, if it does.
     pub end: Option<TurnEnd>,
+}
+
+/// What a turn does to the values that its instance keeps.
+#[derive(Debug, Clone, Default)]
+pub struct ValueChanges {
+    /// All that were there before go.
+    pub all_cleared: bool,
+    /// What becomes of each key: a value with its time in ms, or `None` when it goes.
+    pub keys: BTreeMap<String, Option<(String, i64)>>,
+}
+
+/// A value to be read by the commit; the answer is a message.
+#[derive(Debug, Clone)]
+pub struct ValueRead {
+    /// Scheduling event.
+    pub event: i32,
+    /// Whose value.
+    pub instance: String,
+    /// Its key.
+    pub key: String,
 }
 
 /// An activity task to queue.
@@ -89,7 +115,7 @@ pub enum TurnEnd {
         input: String,
         /// Its exact version; `None` means newest at its first turn.
         version: Option<String>,
-        /// JSON array of carried messages.
+        /// JSON of what is carried over.
         carried: Option<String>,
     },
 }

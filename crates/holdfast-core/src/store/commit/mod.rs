@@ -14,12 +14,13 @@ mod item;
 mod lock;
 mod outcome;
 mod settle;
+mod values;
 
 use std::collections::HashSet;
 
 pub use item::{
     ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, NewActivity, NewTimer, Send, Start,
-    TurnCommit, TurnEnd,
+    TurnCommit, TurnEnd, ValueChanges, ValueRead,
 };
 
 use self::{
@@ -30,6 +31,7 @@ use self::{
     instances::Instances,
     lock::Locks,
     settle::Settle,
+    values::Values,
 };
 use crate::{
     error::Result,
@@ -71,6 +73,7 @@ struct Plan<'a> {
     inbox: Inbox<'a>,
     activities: Activities<'a>,
     instances: Instances<'a>,
+    values: Values<'a>,
     settle: Settle<'a>,
 }
 
@@ -96,6 +99,7 @@ impl<'a> Plan<'a> {
         self.inbox.turn(number, turn);
         self.activities.turn(number, turn);
         self.instances.turn(number, turn);
+        self.values.turn(number, turn);
         self.settle.turn(index, turn);
     }
 
@@ -132,6 +136,10 @@ impl<'a> Plan<'a> {
             activities.scheduled.params(),
         );
         flight.guarded(Step::Other, &statements.commit_insert_timers, turns, inbox.timers.params());
+        let values = &self.values;
+        flight.guarded(Step::Other, &statements.commit_delete_values, turns, values.dropped.params());
+        flight.guarded(Step::Other, &statements.commit_set_values, turns, values.kept.params());
+        flight.guarded(Step::Other, &statements.commit_answer_reads, turns, values.reads.params());
         flight.guarded(Step::Created, &statements.commit_insert_instances, turns, instances.starts.params());
         flight.add(Step::Compared, &statements.commit_compare_starts, instances.compared.params());
         flight.guarded(Step::Other, &statements.commit_refuse_children, turns, instances.children.params());

@@ -39,12 +39,16 @@ pub struct TreeRow {
 /// Size of the current execution of an instance.
 #[derive(Debug, Clone)]
 pub struct StatsRow {
-    /// Messages carried into it, a JSON array.
+    /// JSON of what was carried into it.
     pub carried: Option<String>,
     /// Events recorded.
     pub events: i64,
     /// Bytes of their data.
     pub bytes: i64,
+    /// Keys of kept values.
+    pub keys: i64,
+    /// Bytes of the values.
+    pub value_bytes: i64,
 }
 
 /// Counts of everything.
@@ -117,6 +121,8 @@ pub async fn stats(session: &Session, statements: &Statements, instance: &str) -
         carried: column(row, "carried")?,
         events: column(row, "events")?,
         bytes: column(row, "bytes")?,
+        keys: column(row, "keys")?,
+        value_bytes: column(row, "value_bytes")?,
     }))
 }
 
