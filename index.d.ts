@@ -496,6 +496,14 @@ export interface JsRuntimeOptions {
     stickyCacheBytes?: number;
     /** Longest input, output, event or error in bytes. Default: 64 MiB. */
     payloadByteLimit?: number;
+    /** Severity of the lines of orchestrations and activities that are logged. The first runtime of a process decides. Default: `'info'`. */
+    logLevel?: LogLevel;
+    /** How a line looks. The first runtime of a process decides. Default: `'compact'`. */
+    logFormat?: LogFormat;
+    /** Shown with each line of orchestrations and activities. Default: none. */
+    serviceName?: string;
+    /** The same. Default: none. */
+    serviceVersion?: string;
 }
 
 /** The same as {@link JsPoolOptions}. */
@@ -503,6 +511,42 @@ export type PoolOptions = JsPoolOptions;
 
 /** The same as {@link JsRuntimeOptions}. */
 export type RuntimeOptions = JsRuntimeOptions;
+
+/** Numbers of one runtime since its start. What is counted is counted once its commit is certain. */
+export interface MetricsSnapshot {
+    /** Instances that had their first turn here. */
+    orchStarts: number;
+    orchCompletions: number;
+    /** Failed, for whatever reason; cancelled ones included. */
+    orchFailures: number;
+    /** Of those: by an error of their own code, or cancelled. */
+    orchApplicationErrors: number;
+    /** Of those: because the engine could not do its part. */
+    orchInfrastructureErrors: number;
+    /** Of those: because code is missing or does not fit. */
+    orchConfigurationErrors: number;
+    /** Of those: because their deliveries were used up. */
+    orchPoison: number;
+    activitySuccess: number;
+    /** Tries of activities that failed by their own code. */
+    activityAppErrors: number;
+    /** Tries that failed because the engine could not do its part. */
+    activityInfraErrors: number;
+    /** Tries that failed because code is missing or does not fit. */
+    activityConfigErrors: number;
+    /** Activities whose deliveries were used up. */
+    activityPoison: number;
+    /** Turns claimed. */
+    orchDispatcherItemsFetched: number;
+    /** Activities claimed. */
+    workerDispatcherItemsFetched: number;
+    /** Executions that went on as new. */
+    orchContinueAsNew: number;
+    /** Children started. */
+    suborchestrationCalls: number;
+    /** Claims that failed and commits that were refused. */
+    providerErrors: number;
+}
 
 /** What code written for Entra hands over; see {@link PostgresProvider.connectWithEntra}. */
 export interface EntraOptions {
@@ -843,6 +887,13 @@ export declare class Runtime {
      * tells it to stop. Calling it again gives the same promise; a bad `timeoutMs` rejects and stops nothing.
      */
     shutdown(timeoutMs?: number): Promise<void>;
+    /**
+     * What this runtime did since its start; null before the start and after a shutdown.
+     *
+     * @example
+     * console.log(runtime.metricsSnapshot()?.orchCompletions)
+     */
+    metricsSnapshot(): MetricsSnapshot | null;
     [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -932,6 +983,32 @@ export interface OrchestrationStatus {
 
 /** How an instance stands. */
 export type StatusWord = 'NotFound' | 'Running' | 'Completed' | 'Failed';
+
+/** How a line looks: one line of text, several of them, or one JSON object. */
+export type LogFormat = 'compact' | 'pretty' | 'json';
+
+/** Which lines are logged: those of this severity and worse. */
+export type LogLevel = TraceLevel | 'trace' | 'off';
+
+/** Where the log of the process goes. */
+export interface TracingOptions {
+    /** File to whose end the lines are written; made when it is missing. */
+    logFile: string;
+    /** Severity of the lines of orchestrations and activities; of everything else only warnings are logged. Default: `info`. */
+    logLevel?: LogLevel;
+    /** Default: `compact`. */
+    logFormat?: LogFormat;
+}
+
+/**
+ * Sends the log of this process to a file: the lines of orchestrations and activities from `logLevel` on, and the engine's
+ * warnings. `RUST_LOG` replaces both, for example `RUST_LOG=holdfast_core=debug`. Once for each process and before the first
+ * `runtime.start()`, which sends it to stderr otherwise.
+ *
+ * @example
+ * initTracing({ logFile: 'worker.log', logFormat: 'json' })
+ */
+export declare function initTracing(options: TracingOptions): void;
 
 /** Looks at instances and tidies them up; every {@link Client} can do this. */
 declare abstract class Management {
@@ -1069,5 +1146,8 @@ declare abstract class TypedSteps {
     /** The same as `race`; a value that is a text is read as JSON once more. */
     raceTyped<P extends readonly unknown[]>(...parts: P): Task<RaceResult<ResultOf<P[number]>>>;
 }
+
+/** Severity of a log line. */
+type TraceLevel = 'error' | 'warn' | 'info' | 'debug';
 
 export {}

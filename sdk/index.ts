@@ -44,6 +44,7 @@ export type {
   Time,
 } from './management-shapes.js'
 export type { Duration, JsPoolOptions, JsRuntimeOptions, PoolOptions, RuntimeOptions } from './options.js'
+export type { MetricsSnapshot } from './metrics.js'
 export { type EntraOptions, type PoolStats, PostgresProvider, type ProviderSource, type ProviderStats } from './provider.js'
 export { type ActivityOptions, OrchestrationContext, type ResultOf } from './replay/context.js'
 export type { RaceResult, Settled } from './replay/joins.js'
@@ -52,3 +53,4 @@ export type { ActivityRetryPolicy, RetryPolicy } from './retry.js'
 export { Runtime } from './runtime.js'
 export { SqliteProvider } from './sqlite.js'
 export type { ExecutionInfo, HistoryEvent, InstanceInfo, InstanceSummary, OrchestrationResult, OrchestrationStatus, StatusWord } from './status.js'
+export { type LogFormat, type LogLevel, type TracingOptions, initTracing } from './trace.js'

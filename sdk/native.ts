@@ -6,6 +6,7 @@
 import { HoldfastError } from './errors.js'
 import { loadBinding } from './load-binding.cjs'
 import type { NativePoolOptions, NativeRuntimeOptions } from './options.js'
+import type { NativeLogLine } from './trace.js'
 import type { Outcome } from './unwrap.js'
 
 /** A connected pool with its schema. */
@@ -35,6 +36,8 @@ export interface NativeRuntime {
   next(max: number): Promise<string | null>
   complete(text: string): void
   shutdown(timeoutMs: number): Promise<Outcome<null>>
+  /** Numbers as JSON text; null before the start. */
+  metrics(): string | null | undefined
 }
 
 /** The addon. */
@@ -42,6 +45,10 @@ export interface NativeBinding {
   JsPostgresProvider: { connect(url: string, schema: string, options: NativePoolOptions): Promise<Outcome<NativeProvider>> }
   JsClient: new (provider: NativeProvider) => NativeClient
   JsRuntime: new (provider: NativeProvider, options: NativeRuntimeOptions) => NativeRuntime
+  initTracing(file: string, level: string, format: string): Outcome<null>
+  /** Does nothing when lines go somewhere already. */
+  startLogging(level: string, format: string, serviceName: string | undefined, serviceVersion: string | undefined): void
+  logLine(line: NativeLogLine): void
 }
 
 let loaded: NativeBinding | undefined

@@ -3,6 +3,7 @@
  * in the engine, once; here an absent option stays absent. A bad one is refused with its name, its value and the rule.
  */
 import { HoldfastError } from './errors.js'
+import type { LogFormat, LogLevel } from './trace.js'
 
 /** A time in ms, or a text with a unit: `'250ms'`, `'30s'`, `'5m'`, `'1h'`, `'7d'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
@@ -50,6 +51,14 @@ export interface JsRuntimeOptions {
   stickyCacheBytes?: number
   /** Longest input, output, event or error in bytes. Default: 64 MiB. */
   payloadByteLimit?: number
+  /** Severity of the lines of orchestrations and activities that are logged. The first runtime of a process decides. Default: `'info'`. */
+  logLevel?: LogLevel
+  /** How a line looks. The first runtime of a process decides. Default: `'compact'`. */
+  logFormat?: LogFormat
+  /** Shown with each line of orchestrations and activities. Default: none. */
+  serviceName?: string
+  /** The same. Default: none. */
+  serviceVersion?: string
 }
 
 /** Options of a connection pool. */
@@ -140,6 +149,10 @@ const RUNTIME: Table<Required<NativeRuntimeOptions>> = {
   stickyCacheBytes: count(0, Number.MAX_SAFE_INTEGER),
   // PostgreSQL holds at most 1 GiB in one value.
   payloadByteLimit: count(1, 1_000_000_000),
+  logLevel: word('off', 'error', 'warn', 'info', 'debug', 'trace'),
+  logFormat: word('compact', 'pretty', 'json'),
+  serviceName: text,
+  serviceVersion: text,
 }
 
 const POOL: Table<Required<NativePoolOptions>> = {

@@ -17,8 +17,9 @@ import {
 } from './define.js'
 import { HoldfastError } from './errors.js'
 import { checkVersion, checkWhole } from './ids.js'
+import type { MetricsSnapshot } from './metrics.js'
 import { type NativeRuntime, binding } from './native.js'
-import { type Duration, type RuntimeOptions, checkRuntimeOptions } from './options.js'
+import { type Duration, type NativeRuntimeOptions, type RuntimeOptions, checkRuntimeOptions } from './options.js'
 import { DEFAULT_PAYLOAD_BYTES } from './payload.js'
 import { type PostgresProvider, nativeOf } from './provider.js'
 import { type OrchestrationBody, DEFAULT_VERSION, Registry } from './registry.js'
@@ -56,6 +57,7 @@ interface Batch {
  */
 export class Runtime {
   readonly #provider: PostgresProvider
+  readonly #options: NativeRuntimeOptions
   readonly #native: NativeRuntime
   readonly #registry = new Registry()
   readonly #driver: Driver
@@ -74,6 +76,7 @@ export class Runtime {
     const checked = checkRuntimeOptions(options)
     const limit = checked.payloadByteLimit ?? DEFAULT_PAYLOAD_BYTES
     this.#provider = provider
+    this.#options = checked
     this.#native = new (binding().JsRuntime)(nativeOf(provider), checked)
     this.#driver = new Driver(
       (start) => this.#bodyOf(start),
@@ -168,6 +171,8 @@ export class Runtime {
       throw new HoldfastError(message, { code: 'RUNTIME_STARTED' })
     }
     this.#state = 'started'
+    const { logLevel = 'info', logFormat = 'compact', serviceName, serviceVersion } = this.#options
+    binding().startLogging(logLevel, logFormat, serviceName, serviceVersion)
     try {
       unwrap(await this.#native.start(this.#registry.close()))
     } catch (error) {
@@ -191,6 +196,18 @@ export class Runtime {
     }
     this.#stopping = this.#shutdown(timeoutMs)
     return this.#stopping
+  }
+
+  /**
+   * What this runtime did since its start; null before the start and after a shutdown.
+   *
+   * @example
+   * console.log(runtime.metricsSnapshot()?.orchCompletions)
+   */
+  metricsSnapshot(): MetricsSnapshot | null {
+    if (this.#state !== 'started') return null
+    const text = this.#native.metrics()
+    return text === null || text === undefined ? null : (JSON.parse(text) as MetricsSnapshot)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

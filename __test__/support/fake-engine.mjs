@@ -461,5 +461,6 @@ export function fakeBinding({ cold = false } = {}) {
     }
   }
 
-  return { binding: { JsPostgresProvider, JsClient, JsRuntime }, log }
+  const logging = { initTracing: () => ({}), startLogging() {}, logLine() {} }
+  return { binding: { JsPostgresProvider, JsClient, JsRuntime, ...logging }, log }
 }

@@ -58,6 +58,7 @@ export class ActivityContext {
   /** Aborted when the activity is to stop: cancelled, out of time, lost to another node, or the runtime shuts down. */
   readonly signal: AbortSignal
   readonly #tag: string | null
+  readonly #event: number
   readonly #client: () => Client
   #isOver = false
 
@@ -76,6 +77,7 @@ export class ActivityContext {
     this.idempotencyKey = `${job.instance}/${job.execution}/${job.event}`
     this.signal = signal
     this.#tag = job.tag
+    this.#event = job.event
     this.#client = client
   }
 
@@ -115,8 +117,9 @@ export class ActivityContext {
   }
 
   #trace(level: TraceLevel, message: string): void {
-    const { activityName: name, instanceId, executionId } = this
-    trace({ level, message: String(message), source: 'activity', name, instanceId, executionId })
+    const { activityName: name, instanceId, executionId, orchestrationName, orchestrationVersion, workerId } = this
+    const where = { instanceId, executionId, orchestrationName, orchestrationVersion, workerId, activityId: this.#event, tag: this.#tag }
+    trace({ level, message: String(message), source: 'activity', name, ...where })
   }
 
   /** @internal */

@@ -349,8 +349,8 @@ export class OrchestrationContext extends TypedSteps {
 
   #trace(level: TraceLevel, message: string): void {
     if (this.#frame.isReplaying) return
-    const { orchestrationName: name, instanceId, executionId } = this
-    trace({ level, message: String(message), source: 'orchestration', name, instanceId, executionId })
+    const { orchestrationName: name, orchestrationVersion, instanceId, executionId } = this
+    trace({ level, message: String(message), source: 'orchestration', name, instanceId, executionId, orchestrationVersion })
   }
 
   #encode(value: unknown, what: string): string {

@@ -25,7 +25,8 @@ use crate::{
     liveness::{Liveness, LivenessEvents, Node, Standing},
     provider::Provider,
     store::{Fence, NodeKey},
-    turn::{FrameCache, TurnRunner},
+    telemetry::RunCounters,
+    turn::{FrameCache, TurnRunner, TurnSetup},
 };
 
 /// A running engine.
@@ -38,6 +39,7 @@ pub struct Engine {
     activities: Arc<ActivityRunner>,
     claimer: Arc<Claimer>,
     provider: Arc<Provider>,
+    counters: Arc<RunCounters>,
     stop: watch::Sender<bool>,
     parts: tokio::sync::Mutex<Option<Parts>>,
 }
@@ -58,7 +60,9 @@ impl Engine {
         handlers: Handlers,
     ) -> Result<Arc<Self>> {
         config.validate()?;
-        let Rooms { keeper, outbox, returns, turns, activities } = Rooms::new(&provider, &config, &handlers);
+        let counters = Arc::new(RunCounters::default());
+        let Rooms { keeper, outbox, returns, turns, activities } =
+            Rooms::new(&provider, &counters, &config, &handlers);
         let wake = provider.wakes().register();
         let node = Node {
             provider: Arc::clone(&provider),
@@ -76,6 +80,7 @@ impl Engine {
         let Node { config, keeper, key, standing, .. } = node;
         let claimer = Arc::new(Claimer {
             provider: Arc::clone(&provider),
+            counters: Arc::clone(&counters),
             config,
             handlers,
             node: key,
@@ -98,7 +103,7 @@ impl Engine {
             Arc::clone(&activities),
         ));
         let parts = tokio::sync::Mutex::new(Some(Parts { claiming, answering, liveness }));
-        Ok(Arc::new(Self { outbox, answers, turns, activities, claimer, provider, stop, parts }))
+        Ok(Arc::new(Self { outbox, answers, turns, activities, claimer, provider, counters, stop, parts }))
     }
 
     /// The next batch for JavaScript; `None` once the engine has stopped. Dropping the future loses nothing.
@@ -155,6 +160,13 @@ impl Engine {
         &self.provider
     }
 
+    /// What this runtime did so far, as one JSON object.
+    pub fn metrics_json(&self) -> String {
+        let all: serde_json::Map<String, serde_json::Value> =
+            self.counters.all().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        serde_json::Value::from(all).to_string()
+    }
+
     /// Turns and activities in progress.
     pub fn running(&self) -> usize {
         self.turns.running() + self.activities.running()
@@ -195,7 +207,12 @@ struct Rooms {
 }
 
 impl Rooms {
-    fn new(provider: &Arc<Provider>, config: &EngineConfig, handlers: &Handlers) -> Self {
+    fn new(
+        provider: &Arc<Provider>,
+        counters: &Arc<RunCounters>,
+        config: &EngineConfig,
+        handlers: &Handlers,
+    ) -> Self {
         let keeper = Arc::new(Keeper::new(
             LeaseTimes {
                 timeout: config.lease.orchestrator_lock_timeout,
@@ -213,15 +230,19 @@ impl Rooms {
             Arc::clone(&keeper),
             Arc::clone(&returns),
             Arc::clone(&outbox),
-            handlers.newest(),
-            FrameCache::new(config.cache.sticky_cache_size, config.cache.sticky_cache_bytes),
-            config.dispatch.orchestration_concurrency,
+            Arc::clone(counters),
+            TurnSetup {
+                newest: handlers.newest(),
+                cache: FrameCache::new(config.cache.sticky_cache_size, config.cache.sticky_cache_bytes),
+                slots: config.dispatch.orchestration_concurrency,
+            },
         ));
         let activities = Arc::new(ActivityRunner::new(
             Arc::clone(provider),
             Arc::clone(&keeper),
             Arc::clone(&returns),
             Arc::clone(&outbox),
+            Arc::clone(counters),
             ActivityLimits {
                 slots: config.dispatch.worker_concurrency,
                 timeout: config.activity.timeout,

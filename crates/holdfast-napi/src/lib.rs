@@ -4,6 +4,7 @@
 
 mod client;
 mod failure;
+mod logging;
 mod options;
 mod provider;
 mod runtime;

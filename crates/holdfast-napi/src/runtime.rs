@@ -55,6 +55,12 @@ impl JsRuntime {
         }
     }
 
+    /// What the runtime did so far, as JSON; `null` before it has started.
+    #[napi]
+    pub fn metrics(&self) -> Option<String> {
+        self.engine.get().map(|engine| engine.metrics_json())
+    }
+
     /// Drains for at most `timeout_ms`, then stops.
     #[napi]
     pub async fn shutdown(&self, timeout_ms: f64) -> JsOutcome {

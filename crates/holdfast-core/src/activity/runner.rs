@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use holdfast_replay::MessageBody;
 use tokio::task::JoinSet;
 
 use crate::{
@@ -25,7 +26,7 @@ use crate::{
         activity::ClaimedActivity,
         commit::{ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome},
     },
-    telemetry::error_payload,
+    telemetry::{FailureClass, RunCounters, error_payload},
 };
 
 /// Tasks that were claimed together.
@@ -51,6 +52,7 @@ pub(crate) struct ActivityRunner {
     keeper: Arc<Keeper>,
     returns: Arc<Returns>,
     outbox: Arc<Outbox>,
+    counters: Arc<RunCounters>,
     limits: ActivityLimits,
     table: Mutex<ActivityTable>,
     /// One sleeping task for each activity with a time limit or in its grace period; slots bound them.
@@ -63,6 +65,7 @@ impl ActivityRunner {
         keeper: Arc<Keeper>,
         returns: Arc<Returns>,
         outbox: Arc<Outbox>,
+        counters: Arc<RunCounters>,
         limits: ActivityLimits,
     ) -> Self {
         Self {
@@ -70,6 +73,7 @@ impl ActivityRunner {
             keeper,
             returns,
             outbox,
+            counters,
             limits,
             table: Mutex::default(),
             timers: Mutex::new(JoinSet::new()),
@@ -94,6 +98,7 @@ impl ActivityRunner {
     /// Takes claimed tasks on their way to JavaScript.
     pub(crate) fn take(self: &Arc<Self>, batch: ClaimedTasks) {
         failpoint::hit("activity.start.before");
+        self.counters.worker_items_fetched.add(batch.tasks.len() as u64);
         let mut jobs = Vec::with_capacity(batch.tasks.len());
         for claimed in batch.tasks {
             self.keeper.hold(Kind::Activity, claimed.fence, batch.asked_at);
@@ -297,11 +302,18 @@ impl ActivityRunner {
             }
         };
         let fence = commit.fence;
+        let failed = failure(&commit.outcome);
         let runner = Arc::clone(self);
         failpoint::hit("activity.submit.before");
-        self.provider
-            .committer()
-            .settle(CommitItem::Activity(commit), Box::new(move |outcome| runner.settled(h, fence, outcome)));
+        self.provider.committer().settle(
+            CommitItem::Activity(commit),
+            Box::new(move |outcome| {
+                if matches!(outcome, Ok(CommitOutcome::Done { .. })) {
+                    runner.count(failed);
+                }
+                runner.settled(h, fence, outcome);
+            }),
+        );
         failpoint::hit("activity.submit.after");
     }
 
@@ -328,6 +340,17 @@ impl ActivityRunner {
         failpoint::hit("activity.settled.after");
     }
 
+    fn count(&self, failed: Option<FailureClass>) {
+        let counter = match failed {
+            None => &self.counters.activity_success,
+            Some(FailureClass::Application) => &self.counters.activity_app_errors,
+            Some(FailureClass::Infrastructure) => &self.counters.activity_infra_errors,
+            Some(FailureClass::Configuration) => &self.counters.activity_config_errors,
+            Some(FailureClass::Poison) => &self.counters.activity_poison,
+        };
+        counter.add(1);
+    }
+
     /// Whether a newer lease of this task waits: its outcome is not this one's business any more.
     fn waits(&self, h: u32) -> bool {
         self.lock().get_mut(h).is_some_and(|flight| flight.waiting.is_some())
@@ -340,6 +363,7 @@ impl ActivityRunner {
             let mut table = self.lock();
             let Some(flight) = table.get_mut(h) else { return };
             flight.settling = false;
+            self.counters.provider_errors.add(1);
             !std::mem::replace(&mut flight.refused, true)
         };
         if again {
@@ -361,5 +385,16 @@ impl ActivityRunner {
 
     fn lock(&self) -> MutexGuard<'_, ActivityTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a try failed, if it did.
+fn failure(outcome: &ActivityOutcome) -> Option<FailureClass> {
+    match outcome {
+        ActivityOutcome::Retry { .. } => Some(FailureClass::Application),
+        ActivityOutcome::Ended(MessageBody::ActivityFailed { error, .. }) => {
+            Some(FailureClass::of(error.as_str()))
+        }
+        ActivityOutcome::Ended(_) => None,
     }
 }

@@ -26,13 +26,14 @@ use crate::{
         Fence, NodeKey, activity, node,
         turn::{self, ClaimRequest},
     },
-    telemetry::Backoff,
+    telemetry::{Backoff, RunCounters},
     turn::{ClaimedBatch, TurnRunner},
 };
 
 /// All that claiming needs.
 pub(crate) struct Claimer {
     pub(crate) provider: Arc<Provider>,
+    pub(crate) counters: Arc<RunCounters>,
     pub(crate) config: EngineConfig,
     pub(crate) handlers: Handlers,
     pub(crate) node: Arc<Mutex<NodeKey>>,
@@ -86,6 +87,7 @@ impl Claimer {
                 }
                 Err(error) => {
                     self.provider.counters().claims_failed.add(1);
+                    self.counters.provider_errors.add(1);
                     tracing::debug!(error = %error.full_text(), "claim failed");
                     memory.unanswered = true;
                     if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::CircuitOpen) {

@@ -1,4 +1,4 @@
-//! Counters of one provider. Names live here and nowhere else.
+//! Counters of one provider and of one runtime. Names live here and nowhere else.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,14 +19,14 @@ impl Counter {
 }
 
 macro_rules! counters {
-    ($($field:ident = $name:literal: $what:literal,)*) => {
-        /// What happened so far.
+    ($type:ident, $doc:literal; $($field:ident = $name:literal: $what:literal,)*) => {
+        #[doc = $doc]
         #[derive(Debug, Default)]
-        pub struct Counters {
+        pub struct $type {
             $(#[doc = $what] pub $field: Counter,)*
         }
 
-        impl Counters {
+        impl $type {
             /// Every counter with its public name.
             pub fn all(&self) -> Vec<(&'static str, u64)> {
                 vec![$(($name, self.$field.get()),)*]
@@ -36,6 +36,7 @@ macro_rules! counters {
 }
 
 counters! {
+    Counters, "What happened on a provider so far.";
     claims = "claims": "Claim rounds sent.",
     claims_failed = "claimsFailed": "Claim rounds that failed.",
     turns_claimed = "turnsClaimed": "Turns claimed.",
@@ -62,4 +63,25 @@ counters! {
     leases_recovered = "leasesRecovered": "Leases taken from dead nodes.",
     crossings = "crossings": "Batches handed to JavaScript.",
     unknown_answers = "unknownAnswers": "Answers for work that is not in progress.",
+}
+
+counters! {
+    RunCounters, "What one runtime did so far.";
+    orch_starts = "orchStarts": "First turns committed.",
+    orch_completions = "orchCompletions": "Instances completed.",
+    orch_failures = "orchFailures": "Instances failed, for whatever reason, and cancelled.",
+    orch_application_errors = "orchApplicationErrors": "Of those: by their own code, or cancelled.",
+    orch_infrastructure_errors = "orchInfrastructureErrors": "Of those: by what the engine could not do.",
+    orch_configuration_errors = "orchConfigurationErrors": "Of those: by code that does not fit.",
+    orch_poison = "orchPoison": "Of those: by deliveries that were used up.",
+    activity_success = "activitySuccess": "Activities completed.",
+    activity_app_errors = "activityAppErrors": "Tries that failed by their own code.",
+    activity_infra_errors = "activityInfraErrors": "Tries that failed by what the engine could not do.",
+    activity_config_errors = "activityConfigErrors": "Tries that failed by code that does not fit.",
+    activity_poison = "activityPoison": "Activities whose deliveries were used up.",
+    orch_items_fetched = "orchDispatcherItemsFetched": "Turns claimed.",
+    worker_items_fetched = "workerDispatcherItemsFetched": "Activities claimed.",
+    orch_continue_as_new = "orchContinueAsNew": "Executions that went on as new.",
+    suborchestration_calls = "suborchestrationCalls": "Children started.",
+    provider_errors = "providerErrors": "Claims that failed and commits that were refused.",
 }

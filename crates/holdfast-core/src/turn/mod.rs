@@ -6,7 +6,8 @@ mod flight;
 mod load;
 mod runner;
 mod settle;
+mod tally;
 
 pub(crate) use cache::{FrameCache, LiveFrame, Proof};
 pub(crate) use flight::{Flight, TurnTable};
-pub(crate) use runner::{ClaimedBatch, TurnRunner};
+pub(crate) use runner::{ClaimedBatch, TurnRunner, TurnSetup};

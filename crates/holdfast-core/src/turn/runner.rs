@@ -20,7 +20,7 @@ use crate::{
     pool::Session,
     provider::Provider,
     store::{Fence, NodeKey, turn::ClaimedTurn},
-    telemetry::error_payload,
+    telemetry::{RunCounters, error_payload},
     turn::{
         Flight, FrameCache, LiveFrame, TurnTable,
         load::{self, Loaded},
@@ -36,12 +36,23 @@ pub(crate) struct ClaimedBatch {
     pub(crate) asked_at: Instant,
 }
 
+/// What the turns of a runtime are told at its start.
+pub(crate) struct TurnSetup {
+    /// Newest version of each orchestration that is registered.
+    pub(crate) newest: BTreeMap<String, String>,
+    /// Where live frames are kept between turns.
+    pub(crate) cache: FrameCache,
+    /// Turns in progress at most.
+    pub(crate) slots: usize,
+}
+
 /// The turns of one runtime.
 pub(crate) struct TurnRunner {
     pub(super) provider: Arc<Provider>,
     pub(super) keeper: Arc<Keeper>,
     pub(super) returns: Arc<Returns>,
     pub(super) outbox: Arc<Outbox>,
+    pub(super) counters: Arc<RunCounters>,
     newest: BTreeMap<String, String>,
     table: Mutex<TurnTable>,
     slots: usize,
@@ -53,11 +64,20 @@ impl TurnRunner {
         keeper: Arc<Keeper>,
         returns: Arc<Returns>,
         outbox: Arc<Outbox>,
-        newest: BTreeMap<String, String>,
-        cache: FrameCache,
-        slots: usize,
+        counters: Arc<RunCounters>,
+        setup: TurnSetup,
     ) -> Self {
-        Self { provider, keeper, returns, outbox, newest, table: Mutex::new(TurnTable::new(cache)), slots }
+        let TurnSetup { newest, cache, slots } = setup;
+        Self {
+            provider,
+            keeper,
+            returns,
+            outbox,
+            counters,
+            newest,
+            table: Mutex::new(TurnTable::new(cache)),
+            slots,
+        }
     }
 
     /// Slots that are free.
@@ -77,6 +97,7 @@ impl TurnRunner {
 
     /// Takes claimed turns on their way to JavaScript. When reading fails they go back unstarted.
     pub(crate) async fn take(self: &Arc<Self>, session: &Session, batch: ClaimedBatch) -> Result<()> {
+        self.counters.orch_items_fetched.add(batch.turns.len() as u64);
         for claimed in &batch.turns {
             self.keeper.hold(Kind::Turn, claimed.fence, batch.asked_at);
         }

@@ -19,6 +19,7 @@ use crate::{
     turn::{
         Flight, LiveFrame, Proof, TurnRunner,
         commit::{bare_failure, turn_commit},
+        tally::Tally,
     },
 };
 
@@ -35,6 +36,7 @@ impl TurnRunner {
 
     fn submit(self: &Arc<Self>, commit: TurnCommit, execution: Option<Execution>) {
         let ended = commit.end.is_some();
+        let tally = Tally::of(&commit);
         let (instance, fence) = (commit.instance.clone(), commit.fence);
         let proof = Proof { execution: commit.execution, history_len: commit.history_len, last_fence: fence };
         let execution = execution.filter(|_| !ended);
@@ -42,7 +44,12 @@ impl TurnRunner {
         failpoint::hit("turn.submit.before");
         self.provider.committer().settle(
             CommitItem::Turn(Box::new(commit)),
-            Box::new(move |outcome| runner.settled(&instance, fence, proof, execution, outcome)),
+            Box::new(move |outcome| {
+                if matches!(outcome, Ok(CommitOutcome::Done { .. })) {
+                    tally.add_to(&runner.counters);
+                }
+                runner.settled(&instance, fence, proof, execution, outcome);
+            }),
         );
         failpoint::hit("turn.submit.after");
     }
@@ -78,6 +85,7 @@ impl TurnRunner {
     /// The server refused what this turn writes: the instance ends with the reason. If that is refused as well the
     /// lease goes back and its count grows until the item is poisoned.
     fn refused(self: &Arc<Self>, flight: Flight, error: &Error) {
+        self.counters.provider_errors.add(1);
         if error.kind() == ErrorKind::Closed || flight.refused {
             self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
             return;

@@ -15,7 +15,8 @@ const PAIRS: &[(&str, &str)] =
     &[("const RUNTIME", "pub struct JsRuntimeOptions"), ("const POOL", "pub struct JsPoolOptions")];
 
 /// Options that the TypeScript side carries out itself.
-const TYPESCRIPT_ONLY: &[&str] = &["payloadByteLimit"];
+const TYPESCRIPT_ONLY: &[&str] =
+    &["payloadByteLimit", "logLevel", "logFormat", "serviceName", "serviceVersion"];
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let text = |path: &str| tree.texts.iter().find(|file| file.path == path).map(|file| file.text.as_str());
