@@ -40,15 +40,20 @@ export interface NativeRuntime {
   metrics(): string | null | undefined
 }
 
+/** The log of the process. */
+export interface NativeLog {
+  initTracing(file: string, level: string, format: string): Outcome<null>
+  /** Does nothing when lines go somewhere already. */
+  startLogging(level: string, format: string, serviceName: string | undefined, serviceVersion: string | undefined): void
+  logLine(line: NativeLogLine): void
+}
+
 /** The addon. */
 export interface NativeBinding {
   JsPostgresProvider: { connect(url: string, schema: string, options: NativePoolOptions): Promise<Outcome<NativeProvider>> }
   JsClient: new (provider: NativeProvider) => NativeClient
   JsRuntime: new (provider: NativeProvider, options: NativeRuntimeOptions) => NativeRuntime
-  initTracing(file: string, level: string, format: string): Outcome<null>
-  /** Does nothing when lines go somewhere already. */
-  startLogging(level: string, format: string, serviceName: string | undefined, serviceVersion: string | undefined): void
-  logLine(line: NativeLogLine): void
+  JsLog: NativeLog
 }
 
 let loaded: NativeBinding | undefined

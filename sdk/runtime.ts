@@ -172,7 +172,7 @@ export class Runtime {
     }
     this.#state = 'started'
     const { logLevel = 'info', logFormat = 'compact', serviceName, serviceVersion } = this.#options
-    binding().startLogging(logLevel, logFormat, serviceName, serviceVersion)
+    binding().JsLog.startLogging(logLevel, logFormat, serviceName, serviceVersion)
     try {
       unwrap(await this.#native.start(this.#registry.close()))
     } catch (error) {

@@ -64,7 +64,7 @@ const records = channel('holdfast:trace')
 export function trace(record: TraceRecord): void {
   records.publish(record)
   const isActivity = record.source === 'activity'
-  binding().logLine({
+  binding().JsLog.logLine({
     level: record.level,
     message: record.message,
     instanceId: record.instanceId,
@@ -90,5 +90,5 @@ export function initTracing(options: TracingOptions): void {
   if (typeof options !== 'object' || options === null) throw invalidArgument(`options of initTracing must be an object, not ${kindOf(options)}`)
   const { logFile, logLevel = 'info', logFormat = 'compact' } = options
   if (typeof logFile !== 'string' || logFile === '') throw invalidArgument('logFile must be the name of a file')
-  unwrap(binding().initTracing(logFile, String(logLevel), String(logFormat)))
+  unwrap(binding().JsLog.initTracing(logFile, String(logLevel), String(logFormat)))
 }

@@ -461,6 +461,6 @@ export function fakeBinding({ cold = false } = {}) {
     }
   }
 
-  const logging = { initTracing: () => ({}), startLogging() {}, logLine() {} }
-  return { binding: { JsPostgresProvider, JsClient, JsRuntime, ...logging }, log }
+  const JsLog = { initTracing: () => ({}), startLogging() {}, logLine() {} }
+  return { binding: { JsPostgresProvider, JsClient, JsRuntime, JsLog }, log }
 }

@@ -30,40 +30,47 @@ pub struct JsLogLine {
     pub tag: Option<String>,
 }
 
-/// Sends every line of this process to a file.
+/// The log of the process.
 #[napi]
-pub fn init_tracing(file: String, level: String, format: String) -> JsOutcome {
-    logging::init_tracing(&file, &level, LogFormat::of(&format)).into()
-}
+pub struct JsLog {}
 
-/// Sends lines to stderr unless they go somewhere already.
 #[napi]
-pub fn start_logging(
-    level: String,
-    format: String,
-    service_name: Option<String>,
-    service_version: Option<String>,
-) {
-    let service = Service { name: service_name, version: service_version };
-    logging::start_logging(&level, LogFormat::of(&format), service);
-}
+impl JsLog {
+    /// Sends every line of this process to a file.
+    #[napi]
+    pub fn init_tracing(file: String, level: String, format: String) -> JsOutcome {
+        logging::init_tracing(&file, &level, LogFormat::of(&format)).into()
+    }
 
-/// Writes a line of user code.
-#[napi]
-pub fn log_line(line: JsLogLine) {
-    let activity = line.activity_name.as_deref().map(|name| UserActivity {
-        name,
-        id: line.activity_id.unwrap_or_default(),
-        worker: line.worker_id.as_deref().unwrap_or_default(),
-        tag: line.tag.as_deref(),
-    });
-    logging::user_line(&UserLine {
-        level: &line.level,
-        message: &line.message,
-        instance: &line.instance_id,
-        execution: line.execution_id,
-        orchestration: line.orchestration_name.as_deref(),
-        version: line.orchestration_version.as_deref(),
-        activity,
-    });
+    /// Sends lines to stderr unless they go somewhere already.
+    #[napi]
+    pub fn start_logging(
+        level: String,
+        format: String,
+        service_name: Option<String>,
+        service_version: Option<String>,
+    ) {
+        let service = Service { name: service_name, version: service_version };
+        logging::start_logging(&level, LogFormat::of(&format), service);
+    }
+
+    /// Writes a line of user code.
+    #[napi]
+    pub fn log_line(line: JsLogLine) {
+        let activity = line.activity_name.as_deref().map(|name| UserActivity {
+            name,
+            id: line.activity_id.unwrap_or_default(),
+            worker: line.worker_id.as_deref().unwrap_or_default(),
+            tag: line.tag.as_deref(),
+        });
+        logging::user_line(&UserLine {
+            level: &line.level,
+            message: &line.message,
+            instance: &line.instance_id,
+            execution: line.execution_id,
+            orchestration: line.orchestration_name.as_deref(),
+            version: line.orchestration_version.as_deref(),
+            activity,
+        });
+    }
 }
