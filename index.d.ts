@@ -262,6 +262,30 @@ export declare class SaturatedError extends HoldfastError {
 export declare class TimeoutError extends HoldfastError {
 }
 
+/** What can be listened to: everything, or the levels `warn` and `error`. */
+export type EventKind = 'event' | 'warning';
+
+/** How much somebody should care: the engine's state changed, somebody may act, something cannot go on. */
+export type EventLevel = 'info' | 'warn' | 'error';
+
+/** Hears events; one that throws, or whose promise rejects, is reported by `process.emitWarning`. */
+export type EventListener = (event: HoldfastEvent) => void;
+
+/** Something that happened; docs/events.md lists the names and the fields of each. */
+export interface HoldfastEvent {
+    /** A stable word in kebab case, for example `lease-lost`. */
+    name: string;
+    level: EventLevel;
+    /** For people. */
+    message: string;
+    /** When, by the clock of this process. */
+    at: Date;
+    /** How many this one stands for: above 1 when its kind came faster than it could be told. */
+    count: number;
+    /** What belongs to this name. */
+    [field: string]: unknown;
+}
+
 /**
  * An instance that was started.
  *
@@ -625,6 +649,17 @@ export declare class PostgresProvider {
     static connectWithSchemaAndEntra(host: string, port: number, database: string, user: string, _schema: string, _options?: EntraOptions): Promise<PostgresProvider>;
     /** Numbers of the pool and of the engine. */
     stats(): ProviderStats;
+    /**
+     * Hears what happens to this provider, its pool and its runtimes: `'event'` everything, `'warning'` what somebody may
+     * have to act on. Listening keeps no process alive; a listener that throws is reported by `process.emitWarning` and
+     * stops no other. docs/events.md lists the names.
+     *
+     * @example
+     * provider.on('warning', ({ name, message }) => log.warn({ name }, message))
+     */
+    on(kind: EventKind, listener: EventListener): this;
+    /** Ends what {@link PostgresProvider.on} began, for this listener. */
+    off(kind: EventKind, listener: EventListener): this;
     /**
      * Makes sure that a connection is open and answers, so that the first real call pays for neither the connecting nor a
      * database that was asleep.

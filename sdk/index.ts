@@ -27,6 +27,7 @@ export {
   SaturatedError,
   TimeoutError,
 } from './errors.js'
+export type { EventKind, EventLevel, EventListener, HoldfastEvent } from './events.js'
 export { OrchestrationHandle } from './handle.js'
 export { MAX_KV_KEYS, MAX_KV_VALUE_BYTES, MAX_NAME_BYTES, MAX_TAG_NAME_BYTES, MAX_WORKER_TAGS } from './ids.js'
 export type {

@@ -9,11 +9,26 @@ import type { NativePoolOptions, NativeRuntimeOptions } from './options.js'
 import type { NativeLogLine } from './trace.js'
 import type { Outcome } from './unwrap.js'
 
+/** An event as the addon tells it; its own fields lie beside the common ones. */
+export interface EventRecord {
+  name: string
+  level: 'info' | 'warn' | 'error'
+  message: string
+  at: number
+  count: number
+  [field: string]: unknown
+}
+
 /** A connected pool with its schema. */
 export interface NativeProvider {
   close(): Promise<Outcome<null>>
   warm(): Promise<Outcome<null>>
   stats(): string
+  /** Rings when there are events to take; keeps no process alive. */
+  listen(bell: () => void): void
+  unlisten(): void
+  /** A JSON array of {@link EventRecord}. */
+  takeEvents(): string
 }
 
 /** Sends and asks. */

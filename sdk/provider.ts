@@ -3,6 +3,7 @@
  * server that this package starts itself.
  */
 import { HoldfastError, errorOfCode } from './errors.js'
+import { EventEmission, type EventKind, type EventListener } from './events.js'
 import { checkName, invalidArgument, kindOf } from './ids.js'
 import { type NativeProvider, binding } from './native.js'
 import { type NativePoolOptions, type PoolOptions, checkPoolOptions } from './options.js'
@@ -106,6 +107,7 @@ export class PostgresProvider {
   readonly schema: string
   readonly #native: NativeProvider
   readonly #release: () => Promise<void>
+  readonly #events: EventEmission
   #closing: Promise<void> | undefined
 
   /** @internal */
@@ -114,6 +116,7 @@ export class PostgresProvider {
       throw invalidArgument('a PostgresProvider is not made with new: use await PostgresProvider.connect(url)')
     }
     this.#native = native
+    this.#events = new EventEmission(native)
     this.source = address.source
     this.schema = schema
     this.#release = address.release
@@ -164,6 +167,25 @@ export class PostgresProvider {
   }
 
   /**
+   * Hears what happens to this provider, its pool and its runtimes: `'event'` everything, `'warning'` what somebody may
+   * have to act on. Listening keeps no process alive; a listener that throws is reported by `process.emitWarning` and
+   * stops no other. docs/events.md lists the names.
+   *
+   * @example
+   * provider.on('warning', ({ name, message }) => log.warn({ name }, message))
+   */
+  on(kind: EventKind, listener: EventListener): this {
+    this.#events.on(kind, listener)
+    return this
+  }
+
+  /** Ends what {@link PostgresProvider.on} began, for this listener. */
+  off(kind: EventKind, listener: EventListener): this {
+    this.#events.off(kind, listener)
+    return this
+  }
+
+  /**
    * Makes sure that a connection is open and answers, so that the first real call pays for neither the connecting nor a
    * database that was asleep.
    *
@@ -184,6 +206,7 @@ export class PostgresProvider {
     try {
       unwrap(await this.#native.close())
     } finally {
+      this.#events.close()
       await this.#release()
     }
   }

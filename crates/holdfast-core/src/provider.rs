@@ -8,7 +8,7 @@ use crate::{
     notify::{Waiters, Wakes},
     pool::{Pool, PoolConfig, SessionPurpose},
     store::{Statements, migrate},
-    telemetry::Counters,
+    telemetry::{Counters, Events},
 };
 
 /// Whether connecting may change the schema.
@@ -44,6 +44,7 @@ pub struct Provider {
     waiters: Waiters,
     wakes: Arc<Wakes>,
     counters: Arc<Counters>,
+    events: Arc<Events>,
 }
 
 impl Provider {
@@ -53,6 +54,8 @@ impl Provider {
         let ProviderConfig { pool, migrate } = config.into();
         let statements = Arc::new(Statements::new(schema));
         let pool = Pool::connect(url, pool).await?;
+        let events = Arc::new(Events::default());
+        pool.audience().join(&events);
         let session = pool.open_session(SessionPurpose::Migration).await?;
         match migrate {
             MigrateMode::Apply => migrate::run(&session, &statements).await?,
@@ -61,9 +64,9 @@ impl Provider {
         drop(session);
         let wakes = Arc::new(Wakes::default());
         let counters = Arc::new(Counters::default());
-        let committer = Committer::start(&pool, &statements, &wakes, &counters);
+        let committer = Committer::start(&pool, &statements, &wakes, (&counters, &events));
         let waiters = Waiters::start(&pool, &statements, &wakes);
-        Ok(Arc::new(Self { pool, statements, committer, waiters, wakes, counters }))
+        Ok(Arc::new(Self { pool, statements, committer, waiters, wakes, counters, events }))
     }
 
     /// Commits what is queued and gives up this provider's share of the pool; idempotent. Takes at most `limit` and what the
@@ -102,6 +105,11 @@ impl Provider {
     /// Counters.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
+    }
+
+    /// What happened, for a listener.
+    pub fn events(&self) -> &Arc<Events> {
+        &self.events
     }
 
     /// Counters and pool state as one JSON object, for people and tests.

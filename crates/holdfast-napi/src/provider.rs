@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use holdfast_core::provider::Provider;
+use napi::{bindgen_prelude::Function, threadsafe_function::ThreadsafeFunctionCallMode};
 use napi_derive::napi;
 
 use crate::{
@@ -50,6 +51,29 @@ impl JsPostgresProvider {
     #[napi]
     pub async fn warm(&self) -> JsOutcome {
         self.inner.pool().warm().await.into()
+    }
+
+    /// Rings `bell` when there are events to take, from here on; the bell keeps no process alive.
+    #[napi]
+    pub fn listen(&self, bell: Function<'_, (), ()>) -> napi::Result<()> {
+        let bell = bell.build_threadsafe_function::<()>().weak::<true>().max_queue_size::<1>().build()?;
+        // A full queue means that it rings already, a closed one that this thread has ended.
+        self.inner.events().listen(Arc::new(move || {
+            bell.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        }));
+        Ok(())
+    }
+
+    /// Keeps no events any more.
+    #[napi]
+    pub fn unlisten(&self) {
+        self.inner.events().unlisten();
+    }
+
+    /// The events since the last call, as a JSON array.
+    #[napi]
+    pub fn take_events(&self) -> String {
+        self.inner.events().take_json()
     }
 
     /// Counters and pool state as JSON.

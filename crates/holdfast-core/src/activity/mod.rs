@@ -3,5 +3,6 @@
 mod flight;
 mod job;
 mod runner;
+mod tell;
 
 pub(crate) use runner::{ActivityLimits, ActivityRunner, ClaimedTasks};

@@ -15,6 +15,7 @@ use crate::{
     activity::{
         flight::{ActivityTable, Flight},
         job::{ended, job, retry_or_end},
+        tell,
     },
     crossing::{AbortReason, ActivityJob, ActivityResult, Outbox},
     error::{Error, ErrorKind, Result},
@@ -200,7 +201,7 @@ impl ActivityRunner {
             return;
         }
         let Some(h) = self.lock().by_fence(fence) else { return };
-        self.provider.counters().leases_lost.add(1);
+        tell::lost(&self.provider, self.lock().get_mut(h).as_deref(), fence);
         if self.outbox.withdraw(h) {
             self.take_out(h);
             return;
@@ -217,14 +218,7 @@ impl ActivityRunner {
     }
 
     fn poison(self: &Arc<Self>, h: u32) {
-        self.provider.counters().poisoned.add(1);
-        let Some(text) = self.lock().get_mut(h).map(|flight| {
-            let attempts = flight.claimed.deliveries - 1;
-            format!(
-                "poison: activity {:?} was delivered {attempts} times without an end",
-                flight.claimed.name
-            )
-        }) else {
+        let Some(text) = self.lock().get_mut(h).map(|flight| tell::poisoned(&self.provider, flight)) else {
             return;
         };
         self.submit(h, |flight| ended(flight, Err(error_payload("PoisonError", "POISONED", &text))));
@@ -325,7 +319,9 @@ impl ActivityRunner {
                 None
             }
             Ok(_) => {
-                self.provider.counters().leases_lost.add(1);
+                if self.keeper.let_go(Kind::Activity, fence) {
+                    tell::lost(&self.provider, self.lock().get_mut(h).as_deref(), fence);
+                }
                 None
             }
             Err(error) => Some(error),

@@ -28,7 +28,7 @@ use crate::{
         Statements,
         commit::{CommitItem, CommitOutcome, commit, locked},
     },
-    telemetry::{Backoff, Counters},
+    telemetry::{Backoff, Counters, Events, Level},
 };
 
 /// What happens when an item is settled; runs on the committer and must be short.
@@ -48,7 +48,7 @@ impl Committer {
         pool: &Arc<Pool>,
         statements: &Arc<Statements>,
         wakes: &Arc<Wakes>,
-        counters: &Arc<Counters>,
+        (counters, events): (&Arc<Counters>, &Arc<Events>),
     ) -> Self {
         let engine = Arc::new(Queue::default());
         let clients = Arc::new(Queue::default());
@@ -60,6 +60,7 @@ impl Committer {
                 statements: Arc::clone(statements),
                 wakes: Arc::clone(wakes),
                 counters: Arc::clone(counters),
+                events: Arc::clone(events),
             };
             workers.spawn(worker.run());
         }
@@ -122,6 +123,7 @@ struct Worker {
     statements: Arc<Statements>,
     wakes: Arc<Wakes>,
     counters: Arc<Counters>,
+    events: Arc<Events>,
 }
 
 impl Worker {
@@ -184,14 +186,21 @@ impl Worker {
                         parts.push(part);
                     } else if let Some(culprit) = part.pop() {
                         self.counters.commit_refused.add(1);
-                        let code = error.kind().code();
-                        tracing::warn!(code, error = %error.full_text(), "the server refused an item");
+                        self.tell_refused(&culprit.item, &error);
                         (culprit.settled)(Err(error));
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    fn tell_refused(&self, item: &CommitItem, error: &Error) {
+        let instance = item.instances().into_iter().next().unwrap_or_default();
+        let fields =
+            serde_json::json!({ "instance": instance, "item": item.what(), "code": error.kind().code() });
+        let text = format!("the server refused a {} of {instance:?}: {}", item.what(), error.full_text());
+        self.events.emit("commit-refused", Level::Error, text, fields);
     }
 
     /// After a commit that lost against somebody else: sets the items aside whose rows are locked, and returns the others

@@ -26,7 +26,7 @@ use crate::{
         Fence, NodeKey, activity, node,
         turn::{self, ClaimRequest},
     },
-    telemetry::{Backoff, RunCounters},
+    telemetry::{Backoff, Level, RunCounters},
     turn::{ClaimedBatch, TurnRunner},
 };
 
@@ -88,7 +88,9 @@ impl Claimer {
                 Err(error) => {
                     self.provider.counters().claims_failed.add(1);
                     self.counters.provider_errors.add(1);
-                    tracing::debug!(error = %error.full_text(), "claim failed");
+                    let text = format!("a claim failed and is tried again: {}", error.full_text());
+                    let fields = serde_json::json!({ "code": error.kind().code() });
+                    self.provider.events().emit("claim-failed", Level::Warn, text, fields);
                     memory.unanswered = true;
                     if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::CircuitOpen) {
                         self.standing.failed(Moment::now());

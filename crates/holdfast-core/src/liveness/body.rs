@@ -20,7 +20,7 @@ use crate::{
     lease::Kind,
     limits,
     liveness::{
-        Outage, Pulse,
+        Outage, Pulse, tell,
         thread::{LivenessEvents, Node},
     },
     pool::{Session, SessionPurpose},
@@ -142,6 +142,7 @@ impl Body {
                 self.outage.failed();
                 self.pulse.failed(Instant::now());
                 self.node.provider.counters().heartbeats_failed.add(1);
+                tell::heartbeat_failed(self.node.provider.events(), &self.lock_key().id, &error);
                 Err(error)
             }
         }
@@ -181,7 +182,7 @@ impl Body {
     async fn heed(&mut self, answer: Heartbeat) -> Result<()> {
         // Before single leases are lost: what runs is handed back and not cancelled.
         if !answer.alive {
-            tracing::warn!("this node was declared dead and registers again");
+            tell::declared_dead(self.node.provider.events(), &self.lock_key().id);
             self.node.provider.counters().declared_dead.add(1);
             self.events.declared_dead();
         }
@@ -193,7 +194,7 @@ impl Body {
         }
         self.node.provider.counters().nodes_recovered.add(answer.recovered_nodes.len() as u64);
         for id in &answer.recovered_nodes {
-            tracing::info!(node = %id, "recovered the work of a dead node");
+            tell::recovered(self.node.provider.events(), id);
             self.sweeping = true;
         }
         if answer.released > 0 {

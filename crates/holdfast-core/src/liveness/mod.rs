@@ -6,6 +6,7 @@ mod body;
 mod outage;
 mod pulse;
 mod standing;
+mod tell;
 mod thread;
 
 pub(crate) use outage::Outage;

@@ -123,6 +123,11 @@ impl Breaker {
         self.state != State::Closed
     }
 
+    /// The last failure, empty before the first.
+    pub(super) fn last_cause(&self) -> &str {
+        &self.last_cause
+    }
+
     fn count(&mut self, cause: &str, now: Instant) {
         self.failures = self.failures.saturating_add(1);
         self.last_failure = Some(now);

@@ -12,16 +12,22 @@ use std::{
     time::Instant,
 };
 
+use serde_json::json;
+
 use super::{
     breaker::{Breaker, Pass, Refusal},
     config::PoolConfig,
     tally::Tally,
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    telemetry::{Audience, Level},
+};
 
 /// See the module.
 pub(super) struct Health {
     pub(super) tally: Tally,
+    pub(super) audience: Audience,
     breaker: Mutex<Breaker>,
 }
 
@@ -41,7 +47,7 @@ pub(super) struct Member {
 impl Health {
     pub(super) fn new(config: &PoolConfig) -> Arc<Self> {
         let breaker = Mutex::new(Breaker::new(config.breaker_threshold, config.breaker_open));
-        Arc::new(Self { tally: Tally::default(), breaker })
+        Arc::new(Self { tally: Tally::default(), audience: Audience::default(), breaker })
     }
 
     /// Refuses while the breaker is open; takes nothing.
@@ -63,8 +69,55 @@ impl Health {
     pub(super) fn not_opened(&self, error: &Error) {
         self.tally.connection_errors.add(1);
         match error.kind() {
-            ErrorKind::Unavailable => self.breaker().not_connected(&error.full_text(), Instant::now()),
-            ErrorKind::Capacity => self.tally.capacity_rejections.add(1),
+            ErrorKind::Unavailable => {
+                self.change(|breaker| breaker.not_connected(&error.full_text(), Instant::now()));
+            }
+            ErrorKind::Capacity => self.no_capacity(&error.full_text()),
+            _ => {}
+        }
+    }
+
+    /// The server, or a pooler, has no session left.
+    fn no_capacity(&self, cause: &str) {
+        self.tally.capacity_rejections.add(1);
+        let text = format!("the database has no connection left: {cause}");
+        self.audience.emit("pool-capacity-refused", Level::Warn, text, json!({ "cause": cause }));
+    }
+
+    /// A session was lost `when`: idle, or checked-out.
+    pub(super) fn lost(&self, when: &str, cause: &str) {
+        let text = format!("a connection was lost while it was {when}: {cause}");
+        self.audience.emit(
+            "pool-connection-lost",
+            Level::Warn,
+            text,
+            json!({ "when": when, "cause": cause }),
+        );
+    }
+
+    /// A caller was refused because too many wait, or it waited too long.
+    pub(super) fn saturated(&self, error: &Error, waiting: usize) {
+        self.tally.saturation_rejections.add(1);
+        self.audience.emit("pool-saturated", Level::Warn, error.full_text(), json!({ "waiting": waiting }));
+    }
+
+    /// Changes the breaker and tells when it opened or closed.
+    fn change(&self, change: impl FnOnce(&mut Breaker)) {
+        let (before, after, cause) = {
+            let mut breaker = self.breaker();
+            let before = breaker.is_open();
+            change(&mut breaker);
+            (before, breaker.is_open(), breaker.last_cause().to_owned())
+        };
+        match (before, after) {
+            (false, true) => {
+                let text = format!("the database cannot be reached, calls are refused at once: {cause}");
+                self.audience.emit("pool-breaker-opened", Level::Error, text, json!({ "cause": cause }));
+            }
+            (true, false) => {
+                let text = "the database can be reached again";
+                self.audience.emit("pool-breaker-closed", Level::Info, text, json!({}));
+            }
             _ => {}
         }
     }
@@ -93,12 +146,12 @@ impl Trial {
         match outcome {
             Ok(_) => {
                 if let Some(health) = self.health.take() {
-                    health.breaker().trial_succeeded();
+                    health.change(Breaker::trial_succeeded);
                 }
             }
             Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout) => {
                 if let Some(health) = self.health.take() {
-                    health.breaker().trial_failed(&error.full_text(), Instant::now());
+                    health.change(|breaker| breaker.trial_failed(&error.full_text(), Instant::now()));
                 }
             }
             Err(_) => {}
@@ -132,9 +185,11 @@ impl Member {
             ErrorKind::Unavailable if self.lost.swap(true, Ordering::AcqRel) => {}
             ErrorKind::Unavailable => {
                 self.health.tally.connection_errors.add(1);
-                self.health.breaker().session_lost(&describe(), self.began, Instant::now());
+                let cause = describe();
+                self.health.lost("checked-out", &cause);
+                self.health.change(|breaker| breaker.session_lost(&cause, self.began, Instant::now()));
             }
-            ErrorKind::Capacity => self.health.tally.capacity_rejections.add(1),
+            ErrorKind::Capacity => self.health.no_capacity(&describe()),
             ErrorKind::Query => {
                 self.health.tally.query_errors.add(1);
                 self.answered();

@@ -26,7 +26,7 @@ use super::{
     shared::{Shared, closed},
     stats::PoolStats,
 };
-use crate::error::Result;
+use crate::{error::Result, telemetry::Audience};
 
 /// One user's share of a pool. Asking again for the same URL and options gives another share of the same pool; the
 /// last share closed or dropped closes it.
@@ -119,6 +119,11 @@ impl Pool {
             return Err(closed());
         }
         self.shared.connector().open_direct(purpose).await
+    }
+
+    /// Who hears what happens to the pool, all its shares alike.
+    pub fn audience(&self) -> &Audience {
+        &self.shared.health.audience
     }
 
     /// The pool's numbers at this moment.

@@ -318,6 +318,13 @@ impl Session {
         self.inner.is_lost()
     }
 
+    /// Why the session ended, when that came from outside and not from a call of this process.
+    pub(super) fn lost_by_itself(&self) -> Option<String> {
+        let broken = self.inner.broken.load(Ordering::Acquire);
+        (!broken && self.inner.client.is_closed())
+            .then(|| self.inner.driving.end_reason().unwrap_or("the server closed it").to_owned())
+    }
+
     /// What the server notifies after LISTEN, for the first caller; it ends with the session. A reader that falls far
     /// behind misses some.
     pub fn take_notifications(&self) -> Option<mpsc::Receiver<Notification>> {

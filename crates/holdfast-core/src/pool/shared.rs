@@ -147,9 +147,11 @@ impl Shared {
                     (ticket, told)
                 }
                 Entry::Full { waiting, retry_after } => {
-                    self.health.tally.saturation_rejections.add(1);
+                    drop(state);
                     let text = format!("{waiting} callers wait for a session of the pool already");
-                    return Err(Error::new(ErrorKind::Saturated, text).retry_after(retry_after));
+                    let error = Error::new(ErrorKind::Saturated, text).retry_after(retry_after);
+                    self.health.saturated(&error, waiting);
+                    return Err(error);
                 }
             }
         };
@@ -164,14 +166,15 @@ impl Shared {
     }
 
     fn waited_too_long(&self) -> Error {
-        self.health.tally.saturation_rejections.add(1);
         let (waiting, hint) = {
             let state = self.state();
             (state.gate.waiting(), state.gate.retry_hint())
         };
         let limit = self.config.acquire_timeout.as_millis();
         let text = format!("no session of the pool within {limit} ms, {waiting} other callers wait");
-        Error::new(ErrorKind::Saturated, text).retry_after(hint)
+        let error = Error::new(ErrorKind::Saturated, text).retry_after(hint);
+        self.health.saturated(&error, waiting);
+        error
     }
 
     fn take_idle(&self, now: Instant) -> Option<Session> {
@@ -186,8 +189,17 @@ impl Shared {
         };
         // Sessions close outside the lock.
         drop(state);
-        drop(dead);
+        self.let_go(dead);
         found
+    }
+
+    /// Closes sessions that were idle; tells of those that were lost meanwhile.
+    pub(super) fn let_go(&self, idle: Vec<Idle>) {
+        for idle in idle {
+            if let Some(reason) = idle.session.lost_by_itself() {
+                self.health.lost("idle", &reason);
+            }
+        }
     }
 
     fn drain_idle(&self) -> Vec<Idle> {

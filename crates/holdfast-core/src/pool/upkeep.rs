@@ -14,6 +14,7 @@ use super::{
     lease::Place,
     shared::{Idle, Shared},
 };
+use crate::telemetry::Level;
 
 /// Shortest pause between two rounds: shorter limits are for tests, and need no more precision.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
@@ -51,7 +52,7 @@ impl Shared {
         state.idle = kept;
         drop(state);
         // Sessions close outside the lock.
-        let _: Vec<Idle> = dead;
+        self.let_go(dead);
     }
 
     /// Proves every session that was silent for the interval, all at once; one that does not answer is closed.
@@ -80,7 +81,9 @@ impl Shared {
         match idle.session.prove(self.config.connect_timeout).await {
             Ok(()) => idle.proved = Instant::now(),
             Err(error) => {
-                tracing::warn!(error = %error.full_text(), "keepalive failed");
+                let text = format!("an idle connection did not answer and is closed: {}", error.full_text());
+                let fields = serde_json::json!({ "code": error.kind().code() });
+                self.health.audience.emit("pool-keepalive-failed", Level::Warn, text, fields);
             }
         }
         let mut state = self.state();

@@ -93,6 +93,11 @@ impl TurnTable {
         self.flights.get_mut(instance)
     }
 
+    /// The flight under this lease.
+    pub(crate) fn by_fence(&self, fence: Fence) -> Option<&Flight> {
+        self.flights.values().find(|flight| flight.claimed.fence == fence)
+    }
+
     /// The execution is back from making its activation and waits for the answer.
     pub(crate) fn give_execution(&mut self, instance: &str, execution: Execution) {
         if let Some(flight) = self.flights.get_mut(instance) {

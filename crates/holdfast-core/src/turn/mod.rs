@@ -7,6 +7,7 @@ mod load;
 mod runner;
 mod settle;
 mod tally;
+mod tell;
 
 pub(crate) use cache::{FrameCache, LiveFrame, Proof};
 pub(crate) use flight::{Flight, TurnTable};

@@ -137,7 +137,8 @@ impl TurnRunner {
         let result = match execution.complete(reply) {
             Ok(result) => result,
             Err(mismatch) => {
-                self.provider.counters().mismatches.add(1);
+                let instance = self.lock().by_frame(frame).map(|flight| flight.claimed.instance.clone());
+                self.tell_mismatch(instance.as_deref(), &mismatch.to_string());
                 execution.abort(error_payload("NondeterminismError", "NONDETERMINISM", &mismatch.to_string()))
             }
         };
@@ -192,7 +193,8 @@ impl TurnRunner {
     /// A lease is not this node's any more. The turn may still end; its commit will say so.
     pub(crate) fn lost(&self, fence: Fence) {
         if self.keeper.let_go(Kind::Turn, fence) {
-            self.provider.counters().leases_lost.add(1);
+            let instance = self.lock().by_fence(fence).map(|flight| flight.claimed.instance.clone());
+            self.tell_lost(instance.as_deref(), fence);
         }
     }
 
@@ -275,7 +277,10 @@ impl TurnRunner {
             self.provider.counters().messages_dropped.add(accepted.dropped.len() as u64);
             let mut consumed = accepted.accepted;
             consumed.extend(accepted.dropped.iter().map(|(id, _)| *id));
-            let poisoned = claimed.poisoned.then(|| poison(&claimed));
+            let poisoned = claimed.poisoned.then(|| {
+                self.tell_poisoned(&claimed);
+                poison(&claimed)
+            });
             let flight = Flight {
                 claimed,
                 node: node.clone(),
@@ -290,7 +295,6 @@ impl TurnRunner {
             let instance = flight.claimed.instance.clone();
             self.lock().insert(flight);
             if let Some(error) = poisoned {
-                self.provider.counters().poisoned.add(1);
                 let result = execution.abort(error);
                 self.settle(frame, execution, result);
             } else {

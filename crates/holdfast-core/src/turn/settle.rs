@@ -63,7 +63,8 @@ impl TurnRunner {
         outcome: Result<CommitOutcome>,
     ) {
         failpoint::hit("turn.settled.before");
-        self.keeper.let_go(Kind::Turn, fence);
+        // A lease that is not held any more was told as lost when that was found out.
+        let held = self.keeper.let_go(Kind::Turn, fence);
         let Some(flight) = self.take_out(instance) else { return };
         let mut evict = vec![flight.frame];
         match outcome {
@@ -74,8 +75,9 @@ impl TurnRunner {
                     evict = self.lock().keep(instance.to_owned(), live);
                 }
             }
-            Ok(_) => self.provider.counters().leases_lost.add(1),
-            Err(_) if flight.waiting.is_some() => self.provider.counters().leases_lost.add(1),
+            Ok(_) if held => self.tell_lost(Some(instance), fence),
+            Ok(_) => {}
+            Err(_) if flight.waiting.is_some() => self.tell_lost(Some(instance), fence),
             Err(error) => self.refused(flight, &error),
         }
         self.outbox.evict(evict);
@@ -105,7 +107,7 @@ impl TurnRunner {
         version: &str,
         error: &Error,
     ) {
-        self.provider.counters().corrupt.add(1);
+        self.tell_corrupt(&claimed, error);
         let payload = error_payload("CorruptHistoryError", error.kind().code(), &error.full_text());
         let commit = bare_failure(&claimed, node, version, payload);
         let mut table = self.lock();

@@ -3,6 +3,7 @@
 mod admission;
 mod breaker;
 mod encryption;
+mod events;
 mod network;
 mod pooler;
 mod recovery;

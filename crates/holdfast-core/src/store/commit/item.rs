@@ -185,6 +185,16 @@ pub enum CommitItem {
 }
 
 impl CommitItem {
+    /// What it is, in a word.
+    pub fn what(&self) -> &'static str {
+        match self {
+            Self::Turn(_) => "turn",
+            Self::Activity(_) => "activity",
+            Self::Send(_) => "message",
+            Self::Start(_) => "start",
+        }
+    }
+
     /// The instances whose turn rows it locks.
     pub fn instances(&self) -> Vec<&str> {
         match self {

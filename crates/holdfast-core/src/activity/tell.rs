@@ -1,0 +1,45 @@
+//! What activities count and tell: events for people, and the counters that go with them. It decides nothing.
+
+use serde_json::json;
+
+use super::flight::Flight;
+use crate::{provider::Provider, store::Fence, telemetry::Level};
+
+/// A lease ended without a result here: the activity runs elsewhere, was cancelled, or runs again.
+pub(super) fn lost(provider: &Provider, flight: Option<&Flight>, fence: Fence) {
+    provider.counters().leases_lost.add(1);
+    let claimed = flight.map(|flight| &flight.claimed);
+    let text = match claimed {
+        Some(claimed) => format!(
+            "the lease of activity {:?} of {:?} ended before its result was recorded here",
+            claimed.name, claimed.key.instance
+        ),
+        None => "the lease of an activity ended before its result was recorded here".to_owned(),
+    };
+    let fields = json!({
+        "kind": "activity",
+        "instance": claimed.map(|claimed| &claimed.key.instance),
+        "activity": claimed.map(|claimed| &claimed.name),
+        "fence": fence.0,
+    });
+    provider.events().emit("lease-lost", Level::Warn, text, fields);
+}
+
+/// An activity ends because its deliveries are used up; returns what its orchestration is told.
+pub(super) fn poisoned(provider: &Provider, flight: &Flight) -> String {
+    provider.counters().poisoned.add(1);
+    let claimed = &flight.claimed;
+    let deliveries = claimed.deliveries - 1;
+    let text = format!(
+        "activity {:?} of {:?} was delivered {deliveries} times without an end and fails",
+        claimed.name, claimed.key.instance
+    );
+    let fields = json!({
+        "kind": "activity",
+        "instance": claimed.key.instance,
+        "activity": claimed.name,
+        "deliveries": deliveries,
+    });
+    provider.events().emit("poisoned", Level::Error, text, fields);
+    format!("poison: activity {:?} was delivered {deliveries} times without an end", claimed.name)
+}

@@ -1,0 +1,58 @@
+//! What turns count and tell: events for people, and the counters that go with them. It decides nothing.
+
+use serde_json::json;
+
+use crate::{
+    error::Error,
+    store::{Fence, turn::ClaimedTurn},
+    telemetry::Level,
+    turn::TurnRunner,
+};
+
+impl TurnRunner {
+    /// A lease ended without a result here: the turn runs elsewhere, or again.
+    pub(super) fn tell_lost(&self, instance: Option<&str>, fence: Fence) {
+        self.provider.counters().leases_lost.add(1);
+        let text = format!(
+            "the lease of a turn of {:?} ended before its result was recorded here",
+            instance.unwrap_or("an instance that is settled")
+        );
+        let fields = json!({ "kind": "turn", "instance": instance, "fence": fence.0 });
+        self.provider.events().emit("lease-lost", Level::Warn, text, fields);
+    }
+
+    /// An instance ends because its deliveries are used up.
+    pub(super) fn tell_poisoned(&self, claimed: &ClaimedTurn) {
+        self.provider.counters().poisoned.add(1);
+        let deliveries = claimed.deliveries - 1;
+        let text = format!(
+            "orchestration {:?} was delivered {deliveries} times without an end and fails",
+            claimed.instance
+        );
+        let fields = json!({
+            "kind": "turn",
+            "instance": claimed.instance,
+            "orchestration": claimed.name,
+            "deliveries": deliveries,
+        });
+        self.provider.events().emit("poisoned", Level::Error, text, fields);
+    }
+
+    /// A stored history cannot be understood.
+    pub(super) fn tell_corrupt(&self, claimed: &ClaimedTurn, error: &Error) {
+        self.provider.counters().corrupt.add(1);
+        let text =
+            format!("the history of {:?} cannot be understood: {}", claimed.instance, error.full_text());
+        let fields = json!({ "instance": claimed.instance, "orchestration": claimed.name });
+        self.provider.events().emit("history-corrupt", Level::Error, text, fields);
+    }
+
+    /// The code of an orchestration did not fit its history.
+    pub(super) fn tell_mismatch(&self, instance: Option<&str>, mismatch: &str) {
+        self.provider.counters().mismatches.add(1);
+        let text =
+            format!("the code of {:?} does not fit its history: {mismatch}", instance.unwrap_or_default());
+        let fields = json!({ "instance": instance });
+        self.provider.events().emit("nondeterminism", Level::Error, text, fields);
+    }
+}
