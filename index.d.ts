@@ -438,6 +438,17 @@ export interface SystemMetrics {
 /** A time: ms since 1970, or a Date. */
 export type Time = number | Date;
 
+/**
+ * Which activities a runtime takes: only those without a tag (`'defaultOnly'`), all (`'any'`), none (`'none'`), only those
+ * with one of 1 to 5 tags, or those without a tag and those with one of these. `'tags'` and `'defaultAnd'` take their list
+ * from `workerTagFilterTags`.
+ */
+export type WorkerTagFilter = 'defaultOnly' | 'any' | 'none' | 'tags' | 'defaultAnd' | {
+    readonly tags: readonly string[];
+} | {
+    readonly defaultAnd: readonly string[];
+};
+
 /** A time in ms, or a text with a unit: `'250ms'`, `'30s'`, `'5m'`, `'1h'`, `'7d'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`;
 
@@ -510,6 +521,13 @@ export interface JsRuntimeOptions {
     activityCancellationGracePeriodMs?: Duration;
     /** Stable identity of this node. Default: host name and process id. */
     workerNodeId?: string;
+    /**
+     * Which activities this runtime takes, by tag. One whose tag no running runtime takes waits, for ever: race it against a
+     * timer where that can happen. Default: `'defaultOnly'`, those without a tag.
+     */
+    workerTagFilter?: WorkerTagFilter;
+    /** The 1 to 5 tags of `workerTagFilter: 'tags'` or `'defaultAnd'`. */
+    workerTagFilterTags?: readonly string[];
     /** Time between two heartbeats. Default: 5 s. */
     heartbeatIntervalMs?: Duration;
     /** Silence after which a node counts as dead; at least four heartbeat intervals. Default: 30 s. */

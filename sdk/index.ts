@@ -44,6 +44,7 @@ export type {
   SystemMetrics,
   Time,
 } from './management-shapes.js'
+export type { WorkerTagFilter } from './tag-filter.js'
 export type { Duration, JsPoolOptions, JsRuntimeOptions, PoolOptions, RuntimeOptions } from './options.js'
 export type { MetricsSnapshot } from './metrics.js'
 export { type EntraOptions, type PoolStats, PostgresProvider, type ProviderSource, type ProviderStats } from './provider.js'

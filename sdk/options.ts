@@ -4,6 +4,8 @@
  */
 import { HoldfastError } from './errors.js'
 import type { LogFormat, LogLevel } from './trace.js'
+import { invalidOption as invalid } from './option-errors.js'
+import { type NativeTagFilter, type WorkerTagFilter, checkTagFilter, tagFilterOfText, tagsOfText } from './tag-filter.js'
 
 /** A time in ms, or a text with a unit: `'250ms'`, `'30s'`, `'5m'`, `'1h'`, `'7d'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
@@ -41,6 +43,13 @@ export interface JsRuntimeOptions {
   activityCancellationGracePeriodMs?: Duration
   /** Stable identity of this node. Default: host name and process id. */
   workerNodeId?: string
+  /**
+   * Which activities this runtime takes, by tag. One whose tag no running runtime takes waits, for ever: race it against a
+   * timer where that can happen. Default: `'defaultOnly'`, those without a tag.
+   */
+  workerTagFilter?: WorkerTagFilter
+  /** The 1 to 5 tags of `workerTagFilter: 'tags'` or `'defaultAnd'`. */
+  workerTagFilterTags?: readonly string[]
   /** Time between two heartbeats. Default: 5 s. */
   heartbeatIntervalMs?: Duration
   /** Silence after which a node counts as dead; at least four heartbeat intervals. Default: 30 s. */
@@ -106,7 +115,7 @@ export type PoolOptions = JsPoolOptions
 type Checked<T> = { [K in keyof T]: T[K] extends Duration | undefined ? number : T[K] }
 
 /** Runtime options as they cross to the addon: every time a number of ms. */
-export type NativeRuntimeOptions = Checked<RuntimeOptions>
+export type NativeRuntimeOptions = Omit<Checked<RuntimeOptions>, keyof NativeTagFilter> & NativeTagFilter
 
 /** Pool options as they cross to the addon: `pooled` is a word. */
 export type NativePoolOptions = Omit<Checked<PoolOptions>, 'pooled'> & { pooled?: 'auto' | 'true' | 'false' }
@@ -115,6 +124,8 @@ type Kind =
   | { readonly is: 'count' | 'ms'; readonly min: number; readonly max: number }
   | { readonly is: 'text' }
   | { readonly is: 'word'; readonly words: readonly (string | boolean)[] }
+  /** Checked together with another option; here only its text is read. */
+  | { readonly is: 'joint'; readonly read: (text: string) => unknown }
 
 /** The engine counts in 32 bits. */
 const MAX_COUNT = 4_294_967_295
@@ -143,6 +154,8 @@ const RUNTIME: Table<Required<NativeRuntimeOptions>> = {
   retryBackoffMaxMs: ms(),
   activityCancellationGracePeriodMs: ms(),
   workerNodeId: text,
+  workerTagFilter: { is: 'joint', read: tagFilterOfText },
+  workerTagFilterTags: { is: 'joint', read: tagsOfText },
   heartbeatIntervalMs: ms(1),
   staleAfterMs: ms(1),
   stickyCacheSize: count(0),
@@ -210,7 +223,8 @@ export function checkRuntimeOptions(given: RuntimeOptions | undefined, environme
   checkLease(checked, 'workerLockTimeoutMs', 'workerLockRenewalBufferMs')
   checkStale(checked)
   checkOrder(checked)
-  return checked as NativeRuntimeOptions
+  const { workerTagFilter, workerTagFilterTags, ...others } = checked
+  return { ...others, ...checkTagFilter(workerTagFilter, workerTagFilterTags) } as NativeRuntimeOptions
 }
 
 /** Checks the options of a pool and adds those of the environment. */
@@ -250,6 +264,7 @@ function fromText(variable: string | undefined, kind: Kind): unknown {
   if (trimmed === undefined || trimmed === '') return undefined
   if (kind.is === 'word') return trimmed === 'true' ? true : trimmed === 'false' ? false : trimmed
   if (kind.is === 'text') return trimmed
+  if (kind.is === 'joint') return kind.read(trimmed)
   return /^[-+.\d]/.test(trimmed) && !Number.isNaN(Number(trimmed)) ? Number(trimmed) : trimmed
 }
 
@@ -263,6 +278,8 @@ function check(name: string, value: unknown, kind: Kind): unknown {
       if (typeof value !== 'string' || value === '' || value.includes('\0') || !value.isWellFormed()) {
         throw invalid(name, value, 'a non-empty string')
       }
+      return value
+    case 'joint':
       return value
     case 'word':
       if (!kind.words.includes(value as string)) {
@@ -311,17 +328,6 @@ function checkOrder(values: Values): void {
     if (numberIn(values, base) <= numberIn(values, max)) continue
     throw invalid(base, numberIn(values, base), `at most ${max} (${numberIn(values, max)})`)
   }
-}
-
-function invalid(name: string, value: unknown, rule: string): HoldfastError {
-  const shown = name.toLowerCase().includes('url') ? 'the given text' : show(value)
-  return new HoldfastError(`invalid option ${name}: ${shown} is not allowed; it must be ${rule}`, { code: 'INVALID_OPTION' })
-}
-
-function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.slice(0, 80))
-  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
-  return String(value)
 }
 
 function hint(name: string, known: readonly string[]): string {

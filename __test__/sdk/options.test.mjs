@@ -92,3 +92,17 @@ test('new Runtime refuses at once and passes the checked options on', async () =
   new holdfast.Runtime(provider, { maxAttempts: 4, staleAfterMs: '40s' })
   assert.deepEqual(log.options, { maxAttempts: 4, staleAfterMs: 40_000 })
 })
+
+test('the tag filter has several shapes, and its list a rule', () => {
+  assert.deepEqual(runtime({ workerTagFilter: 'any' }), { workerTagFilter: 'any' })
+  const named = { workerTagFilter: 'defaultAnd', workerTagFilterTags: ['a', 'b'] }
+  assert.deepEqual(runtime({ workerTagFilter: { defaultAnd: ['a', 'b', 'a'] } }), named)
+  assert.deepEqual(runtime({}, { HOLDFAST_WORKER_TAG_FILTER: 'defaultAnd', HOLDFAST_WORKER_TAG_FILTER_TAGS: 'a, b' }), named)
+  assert.deepEqual(runtime({}, { HOLDFAST_WORKER_TAG_FILTER: '{"defaultAnd":["a","b"]}' }), named)
+  refused(() => runtime({ workerTagFilter: 'all' }), /workerTagFilter: "all".*one of "defaultOnly"/)
+  refused(() => runtime({ workerTagFilter: { tags: [] } }), /workerTagFilter: an array.*1 to 5 tags/)
+  refused(() => runtime({ workerTagFilter: 'tags' }), /workerTagFilterTags: undefined.*1 to 5 tags/)
+  refused(() => runtime({ workerTagFilter: { tags: ['x'.repeat(257)] } }), /256 bytes/)
+  refused(() => runtime({ workerTagFilter: 'any', workerTagFilterTags: ['a'] }), /workerTagFilterTags.*absent/)
+  refused(() => runtime({ workerTagFilterTags: ['a'] }), /workerTagFilterTags.*only with/)
+})

@@ -150,7 +150,11 @@ create table /*schema*/activity_queue (
   constraint activity_queue_deliveries_check check (deliveries >= 0)
 ) with (fillfactor = 80, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_analyze_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
-create index activity_queue_due_at_idx on /*schema*/activity_queue (due_at);
+-- Tagged tasks stand apart, so that a backlog nobody serves is not read by those who do not serve it: by tag for nodes
+-- that name their tags, in due order for nodes that take any.
+create index activity_queue_due_at_idx on /*schema*/activity_queue (due_at) where tag is null;
+create index activity_queue_tag_idx on /*schema*/activity_queue (tag, due_at) where tag is not null;
+create index activity_queue_any_tag_idx on /*schema*/activity_queue (due_at) where (tag is not null) is true;
 create index activity_queue_suspect_idx on /*schema*/activity_queue (due_at) where isolated or deliveries >= 2;
 create index activity_queue_owner_idx on /*schema*/activity_queue (owner, owner_epoch) where owner is not null;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     error::{Error, ErrorKind, Result},
     limits,
-    store::turn::RenewRequest,
+    store::{TagFilter, turn::RenewRequest},
 };
 
 /// All options of one runtime.
@@ -35,6 +35,9 @@ pub struct DispatchConfig {
     /// Longest sleep when idle. Without a listener, work of other processes is looked for every second all the same (see
     /// `limits::POLL_WITHOUT_LISTENER`); a longer `poll_interval` wins over both. Default: 5 s.
     pub long_poll_timeout: Duration,
+    /// Which activities are taken, by tag: 1 to 5 tags of 1 to 256 bytes where it names some. A tagged activity that no
+    /// live node takes waits. Default: those without a tag.
+    pub worker_tag_filter: TagFilter,
 }
 
 impl Default for DispatchConfig {
@@ -45,6 +48,7 @@ impl Default for DispatchConfig {
             worker_concurrency: (4 * cores).max(8),
             poll_interval: Duration::from_millis(100),
             long_poll_timeout: Duration::from_millis(5000),
+            worker_tag_filter: TagFilter::default_only(),
         }
     }
 }
@@ -173,6 +177,7 @@ impl EngineConfig {
             self.lease.worker_lock_renewal_buffer,
             self.lease.worker_lock_timeout,
         )?;
+        check_tags(&self.dispatch.worker_tag_filter)?;
         if self.lease.max_attempts == 0 {
             return Err(invalid("maxAttempts must be at least 1, got 0"));
         }
@@ -196,6 +201,17 @@ impl EngineConfig {
 fn at_least_one_ms(option: &str, value: Duration) -> Result<()> {
     if value.as_millis() == 0 {
         return Err(invalid(format!("{option} must be at least 1 ms")));
+    }
+    Ok(())
+}
+
+fn check_tags(filter: &TagFilter) -> Result<()> {
+    let bad = |tag: &String| tag.is_empty() || tag.len() > limits::MAX_TAG_BYTES || tag.contains('\0');
+    if filter.tags.len() > limits::MAX_TAGS || filter.tags.iter().any(bad) {
+        let (most, bytes) = (limits::MAX_TAGS, limits::MAX_TAG_BYTES);
+        return Err(invalid(format!(
+            "workerTagFilter takes 1 to {most} tags of 1 to {bytes} bytes without NUL"
+        )));
     }
     Ok(())
 }
@@ -243,6 +259,10 @@ mod tests {
             "workerLockRenewalBufferMs",
         );
         refused(|c| c.liveness.stale_after = Duration::from_secs(19), "staleAfterMs");
+        let six = (0..6).map(|n| n.to_string()).collect();
+        refused(|c| c.dispatch.worker_tag_filter = TagFilter::tags(six), "workerTagFilter");
+        let long = vec!["t".repeat(257)];
+        refused(|c| c.dispatch.worker_tag_filter = TagFilter::default_and(long), "workerTagFilter");
         refused(|c| c.liveness.worker_node_id = Some(String::new()), "workerNodeId");
         refused(|c| c.liveness.worker_node_id = Some("n".repeat(513)), "workerNodeId");
     }

@@ -40,8 +40,8 @@ pub const INBOX_BYTES_PER_TURN: i64 = 32 * 1024 * 1024;
 /// Rows claimed by one statement: keeps a claim short and leaves work for other nodes.
 pub const CLAIM_BATCH: usize = 128;
 
-/// Suspects are looked for at least this often while the claims of the others come back full.
-pub const SUSPECTS_EVERY: Duration = Duration::from_secs(1);
+/// While claims follow each other without a look, one comes at least this often: it sees what they leave out.
+pub const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Time limit of one claim, its own and not the query time limit: a slow claim costs nothing but time.
 pub const CLAIM_LIMIT: Duration = Duration::from_secs(60);
@@ -58,6 +58,12 @@ pub const WAIT_POLL_MAX: Duration = Duration::from_millis(100);
 
 /// Longest id of a node: with the other columns it stays well below the 2704 bytes that an index entry may have.
 pub const MAX_NODE_ID_BYTES: usize = 512;
+
+/// Tags that one node names at most: each is one more index look-up of its claims.
+pub const MAX_TAGS: usize = 5;
+
+/// Longest tag, as for an activity's own: an index entry holds it.
+pub const MAX_TAG_BYTES: usize = 256;
 
 /// Rows that one statement of a list reads: a list with a rare filter is many short statements.
 pub const LIST_STRETCH: i64 = 5000;

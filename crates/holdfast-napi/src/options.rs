@@ -8,6 +8,7 @@ use holdfast_core::{
     config::{ActivityConfig, CacheConfig, DispatchConfig, EngineConfig, LeaseConfig, LivenessConfig},
     pool::{PoolConfig, PoolerMode},
     provider::{MigrateMode, ProviderConfig},
+    store::TagFilter,
 };
 use napi_derive::napi;
 
@@ -19,6 +20,9 @@ pub struct JsRuntimeOptions {
     pub worker_concurrency: Option<f64>,
     pub dispatcher_poll_interval_ms: Option<f64>,
     pub dispatcher_long_poll_timeout_ms: Option<f64>,
+    /// `defaultOnly`, `any`, `none`, `tags` or `defaultAnd`.
+    pub worker_tag_filter: Option<String>,
+    pub worker_tag_filter_tags: Option<Vec<String>>,
     pub orchestrator_lock_timeout_ms: Option<f64>,
     pub orchestrator_lock_renewal_buffer_ms: Option<f64>,
     pub worker_lock_timeout_ms: Option<f64>,
@@ -42,6 +46,8 @@ impl From<JsRuntimeOptions> for EngineConfig {
             worker_concurrency,
             dispatcher_poll_interval_ms,
             dispatcher_long_poll_timeout_ms,
+            worker_tag_filter,
+            worker_tag_filter_tags,
             orchestrator_lock_timeout_ms,
             orchestrator_lock_renewal_buffer_ms,
             worker_lock_timeout_ms,
@@ -58,6 +64,7 @@ impl From<JsRuntimeOptions> for EngineConfig {
             activity_cancellation_grace_period_ms,
         } = options;
         let default = Self::default();
+        let grace = default.activity.cancellation_grace_period;
         Self {
             dispatch: DispatchConfig {
                 orchestration_concurrency: size(
@@ -67,6 +74,7 @@ impl From<JsRuntimeOptions> for EngineConfig {
                 worker_concurrency: size(worker_concurrency, default.dispatch.worker_concurrency),
                 poll_interval: ms(dispatcher_poll_interval_ms, default.dispatch.poll_interval),
                 long_poll_timeout: ms(dispatcher_long_poll_timeout_ms, default.dispatch.long_poll_timeout),
+                worker_tag_filter: tag_filter(worker_tag_filter.as_deref(), worker_tag_filter_tags),
             },
             lease: LeaseConfig {
                 orchestrator_lock_timeout: ms(
@@ -97,10 +105,7 @@ impl From<JsRuntimeOptions> for EngineConfig {
             },
             activity: ActivityConfig {
                 timeout: activity_timeout_ms.map(to_duration).or(default.activity.timeout),
-                cancellation_grace_period: ms(
-                    activity_cancellation_grace_period_ms,
-                    default.activity.cancellation_grace_period,
-                ),
+                cancellation_grace_period: ms(activity_cancellation_grace_period_ms, grace),
             },
         }
     }
@@ -177,6 +182,18 @@ impl From<JsPoolOptions> for ProviderConfig {
             _ => MigrateMode::Apply,
         };
         Self { pool, migrate }
+    }
+}
+
+/// TypeScript has refused any other word, and lists where none belongs.
+fn tag_filter(mode: Option<&str>, tags: Option<Vec<String>>) -> TagFilter {
+    let tags = tags.unwrap_or_default();
+    match mode {
+        Some("any") => TagFilter::any(),
+        Some("none") => TagFilter::none(),
+        Some("tags") => TagFilter::tags(tags),
+        Some("defaultAnd") => TagFilter::default_and(tags),
+        _ => TagFilter::default_only(),
     }
 }
 

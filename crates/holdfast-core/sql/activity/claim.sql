@@ -1,4 +1,4 @@
--- Claims due activity tasks that are not suspects.
+-- Claims due activity tasks without a tag that are not suspects.
 -- In one statement: the delivery is counted, a new fence minted, the owner set, and the next due time stamped after
 -- the row lock as now + timeout + backoff(deliveries).
 -- Rows: at most $4, in due order (equal due times in any order: a second sort key would read the whole backlog).

@@ -13,13 +13,16 @@
 -- $7 backoff_base_ms bigint
 -- $8 backoff_max_ms bigint
 -- $9 max_attempts int
+-- $10 untagged boolean
+-- $11 any_tag boolean
+-- $12 tags text[]
 with candidate as materialized (
   select q.instance, q.execution, q.event
   from /*schema*/activity_queue q
   where q.due_at <= statement_timestamp()
     and (q.isolated or q.deliveries >= 2)
     and q.name = any ($3::text[])
-    and q.tag is null
+    and case when q.tag is null then $10::boolean else $11::boolean or q.tag = any ($12::text[]) end
     and (q.owner is null or not ($5::boolean or (q.owner = $1::text and q.owner_epoch = $2::bigint)))
     and exists (select from /*schema*/node n where n.id = $1::text and n.epoch = $2::bigint)
   order by q.due_at

@@ -1,7 +1,7 @@
 //! The claimer: one task of a runtime that feeds all its slots, and gives back what will not run here.
 //!
-//! It claims what the free slots can take, at once again while more is due, and otherwise sleeps until a hint, the next
-//! known due time or the poll interval.
+//! A hint makes it claim at once, and again while more is due. Without one it looks: one statement asks both queues, and
+//! only what is due is claimed. In between it sleeps until a hint, the next known due time or the poll interval.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -17,13 +17,16 @@ use crate::{
     dispatch::{Handlers, pace::Pace},
     error::{Error, ErrorKind, Result},
     failpoint,
-    lease::{Keeper, Kind, Return, Returned, Returns},
+    lease::{Keeper, Kind, Returns},
     limits,
     liveness::{Claiming, Standing},
     pool::{CallerClass, Session},
     provider::Provider,
     store::{
-        Fence, NodeKey, activity, node,
+        Fence, NodeKey,
+        activity::{self, ClaimedActivity, Lane},
+        look::{self, Due, LookRequest},
+        node,
         turn::{self, ClaimRequest},
     },
     telemetry::{Backoff, Level, RunCounters},
@@ -58,10 +61,32 @@ struct Round {
 /// What the claimer remembers from round to round.
 #[derive(Debug, Default)]
 struct Memory {
-    /// The last look for suspects.
-    suspects: Option<Instant>,
+    /// Something says that there is work: claim without a look.
+    eager: bool,
+    /// The last look.
+    looked: Option<Instant>,
+    /// It found tagged activities: claims without a look ask for them too.
+    tagged: bool,
+    /// Which lane goes first, so that neither takes all slots for ever.
+    tagged_first: bool,
     /// A round failed: a claim of it may have been carried out.
     unanswered: bool,
+}
+
+/// How many of what one claim is to take.
+#[derive(Debug, Clone, Copy, Default)]
+struct Wanted {
+    turns: usize,
+    activities: usize,
+    /// Lanes of the activities, in order.
+    lanes: [Option<Lane>; 2],
+    isolated: bool,
+}
+
+impl Wanted {
+    fn of((turns, activities): (usize, usize)) -> Self {
+        Self { turns, activities, ..Self::default() }
+    }
 }
 
 impl Claimer {
@@ -76,12 +101,13 @@ impl Claimer {
             match self.round(&mut memory).await {
                 Ok(round) => {
                     backoff.reset();
+                    memory.eager = true;
                     if round.full && self.has_free_slot() {
                         continue;
                     }
                     tokio::select! {
                         () = self.wake.notified() => {}
-                        () = tokio::time::sleep(pace.after(round.claimed, round.next_due)) => {}
+                        () = tokio::time::sleep(pace.after(round.claimed, round.next_due)) => memory.eager = false,
                         _ = stop.changed() => {}
                     }
                 }
@@ -105,50 +131,6 @@ impl Claimer {
         }
     }
 
-    /// Gives back collected leases; what could not be given back stays collected.
-    pub(crate) async fn give_back(&self) -> Result<()> {
-        let returned = self.returns.take();
-        if returned.is_empty() {
-            return Ok(());
-        }
-        failpoint::hit("release.before");
-        let outcome = self.release(&returned).await;
-        failpoint::hit("release.after");
-        match outcome {
-            Ok(()) => {
-                for lease in &returned {
-                    self.keeper.let_go(lease.kind, lease.fence);
-                }
-                self.provider.wakes().work();
-                Ok(())
-            }
-            Err(error) => {
-                self.returns.put_back(returned);
-                Err(error)
-            }
-        }
-    }
-
-    async fn release(&self, returned: &[Returned]) -> Result<()> {
-        let session = self.provider.pool().acquire(CallerClass::Critical).await?;
-        let statements = self.provider.statements();
-        let node = self.node();
-        let fences = |kind: Kind, why: Return| -> Vec<Fence> {
-            let wanted = returned.iter().filter(|lease| lease.kind == kind && lease.why == why);
-            wanted.map(|lease| lease.fence).collect()
-        };
-        let (turns, tasks) =
-            (fences(Kind::Turn, Return::Unstarted), fences(Kind::Activity, Return::Unstarted));
-        turn::release(&session, statements, &node, &turns, 0).await?;
-        activity::release(&session, statements, &node, &tasks, 0).await?;
-        for (why, at_once) in [(Return::Stopped, true), (Return::Abandoned, false)] {
-            let (turns, tasks) = (fences(Kind::Turn, why), fences(Kind::Activity, why));
-            turn::abandon(&session, statements, &node, &turns, at_once).await?;
-            activity::abandon(&session, statements, &node, &tasks, at_once).await?;
-        }
-        Ok(())
-    }
-
     async fn round(&self, memory: &mut Memory) -> Result<Round> {
         if let Err(error) = self.give_back().await {
             // A row that somebody else has locked must not keep the others from being claimed.
@@ -162,30 +144,59 @@ impl Claimer {
             self.release_unanswered(&session).await?;
             memory.unanswered = false;
         }
-        // Suspects are few and come after the others, but not behind a backlog without end.
-        let overdue = memory.suspects.is_none_or(|last| last.elapsed() >= limits::SUSPECTS_EVERY);
-        let mut claimed = 0;
-        if overdue {
-            claimed += self.claim_suspects(&session, memory).await?;
+        let mut round = Round::default();
+        let overdue = memory.looked.is_none_or(|last| last.elapsed() >= limits::LOOK_EVERY);
+        if memory.eager && !overdue {
+            let free = self.free();
+            let plain = self.config.dispatch.worker_tag_filter.untagged.then_some(Lane::Plain);
+            let lanes = [plain, memory.tagged.then_some(Lane::Tagged)];
+            round = self.claim(&session, memory, Wanted { lanes, ..Wanted::of(free) }).await?;
         }
-        let mut round = self.claim(&session, self.free(), false).await?;
-        if !round.full && !overdue {
-            claimed += self.claim_suspects(&session, memory).await?;
-        }
-        round.claimed += claimed;
         if round.claimed == 0 {
-            let due = turn::next_due(&session, self.provider.statements()).await?;
-            round.next_due = due.map(|ms| Duration::from_millis(ms.max(0).unsigned_abs()));
+            let due = self.look(&session).await?;
+            memory.looked = Some(Instant::now());
+            memory.tagged = due.tagged;
+            round = self.claim_due(&session, memory, due).await?;
+            round.next_due = due.next;
         }
         Ok(round)
     }
 
-    /// Suspects run one of each kind at a time.
-    async fn claim_suspects(&self, session: &Session, memory: &mut Memory) -> Result<usize> {
-        memory.suspects = Some(Instant::now());
-        let alone = (usize::from(!self.turns.isolated()), usize::from(!self.activities.isolated()));
+    async fn look(&self, session: &Session) -> Result<Due> {
         let free = self.free();
-        Ok(self.claim(session, (alone.0.min(free.0), alone.1.min(free.1)), true).await?.claimed)
+        let some = |count: usize, names: Vec<String>| if count > 0 { names } else { Vec::new() };
+        let request = LookRequest {
+            node: &self.node(),
+            names: &some(free.0, self.handlers.names()),
+            handlers: &some(free.0, self.handlers.exact()),
+            activities: &some(free.1, self.handlers.activities.clone()),
+            tags: &self.config.dispatch.worker_tag_filter,
+        };
+        self.provider.counters().looks.add(1);
+        look::look(session, self.provider.statements(), &request).await
+    }
+
+    /// Claims what a look found. Suspects go first, or they would wait behind a backlog without end; they run one of each
+    /// kind at a time.
+    async fn claim_due(&self, session: &Session, memory: &mut Memory, due: Due) -> Result<Round> {
+        let free = self.free();
+        let alone = Wanted {
+            turns: usize::from(due.turn_suspects && !self.turns.isolated()).min(free.0),
+            activities: usize::from(due.activity_suspects && !self.activities.isolated()).min(free.1),
+            lanes: [Some(Lane::Plain), None],
+            isolated: true,
+        };
+        let mut claimed = self.claim(session, memory, alone).await?.claimed;
+        let free = self.free();
+        let wanted = Wanted {
+            turns: if due.turns { free.0 } else { 0 },
+            activities: if due.activities || due.tagged { free.1 } else { 0 },
+            lanes: [due.activities.then_some(Lane::Plain), due.tagged.then_some(Lane::Tagged)],
+            isolated: false,
+        };
+        let round = self.claim(session, memory, wanted).await?;
+        claimed += round.claimed;
+        Ok(Round { claimed, ..round })
     }
 
     /// After a claim without an answer: this node's rows that it does not know of were claimed and never started. What a
@@ -198,47 +209,43 @@ impl Claimer {
     }
 
     fn free(&self) -> (usize, usize) {
-        (self.turns.free().min(limits::CLAIM_BATCH), self.activities.free().min(limits::CLAIM_BATCH))
+        let takes_none = self.config.dispatch.worker_tag_filter.is_none();
+        let activities = if takes_none { 0 } else { self.activities.free() };
+        (self.turns.free().min(limits::CLAIM_BATCH), activities.min(limits::CLAIM_BATCH))
     }
 
-    async fn claim(&self, session: &Session, free: (usize, usize), isolated: bool) -> Result<Round> {
+    async fn claim(&self, session: &Session, memory: &mut Memory, wanted: Wanted) -> Result<Round> {
         let node = self.node();
         let statements = self.provider.statements();
         let asked_at = Instant::now();
         let names = self.handlers.names();
         let exact = self.handlers.exact();
-        let wanted = (free.0 > 0 && !names.is_empty(), free.1 > 0 && !self.handlers.activities.is_empty());
-        if wanted == (false, false) {
+        let turns_wanted = wanted.turns > 0 && !names.is_empty();
+        if !turns_wanted && !self.wants_activities(wanted) {
             return Ok(Round::default());
         }
         self.provider.counters().claims.add(1);
         let turns = async {
-            let request = self.turn_request(&node, free.0, isolated);
-            if !wanted.0 {
+            if !turns_wanted {
                 return Ok(Vec::new());
             }
+            let request = self.turn_request(&node, wanted.turns, wanted.isolated);
             failpoint::hit("claim.turns.before");
             let claimed = turn::claim(session, statements, &request, &names, &exact).await;
             failpoint::hit("claim.turns.after");
             claimed
         };
-        let activities = async {
-            let request = self.activity_request(&node, free.1, isolated);
-            if !wanted.1 {
-                return Ok(Vec::new());
-            }
-            failpoint::hit("claim.activities.before");
-            let claimed = activity::claim(session, statements, &request, &self.handlers.activities).await;
-            failpoint::hit("claim.activities.after");
-            claimed
-        };
+        memory.tagged_first = !memory.tagged_first;
+        let activities = self.claim_activities(session, &node, wanted, memory.tagged_first);
         let (turns, activities) = futures_util::future::join(turns, activities).await;
         // What one queue gave is held also when the other failed.
         let (mut turns, turns_failed) = split(turns);
-        let (mut tasks, tasks_failed) = split(activities);
+        let (mut tasks, tasks_failed) = activities;
+        let filled = |count: usize, of: usize| of > 0 && count == of;
         let round = Round {
             claimed: turns.len() + tasks.len(),
-            full: !isolated && (free.0 > 0 && turns.len() == free.0 || free.1 > 0 && tasks.len() == free.1),
+            full: !wanted.isolated
+                && (filled(turns.len(), wanted.turns) || filled(tasks.len(), wanted.activities)),
             next_due: None,
         };
         self.provider.counters().turns_claimed.add(turns.len() as u64);
@@ -250,12 +257,59 @@ impl Claimer {
         let gone = self.fenced_meanwhile(session, &node, Kind::Activity, fences, asked_at).await;
         tasks.retain(|claimed| !gone.contains(&claimed.fence));
         if !tasks.is_empty() {
-            self.activities.take(ClaimedTasks { tasks, node: node.clone(), isolated, asked_at });
+            self.activities.take(ClaimedTasks {
+                tasks,
+                node: node.clone(),
+                isolated: wanted.isolated,
+                asked_at,
+            });
         }
         if !turns.is_empty() {
-            self.turns.take(session, ClaimedBatch { turns, node, isolated, asked_at }).await?;
+            self.turns
+                .take(session, ClaimedBatch { turns, node, isolated: wanted.isolated, asked_at })
+                .await?;
         }
         turns_failed.or(tasks_failed).map_or(Ok(round), Err)
+    }
+
+    fn wants_activities(&self, wanted: Wanted) -> bool {
+        let lanes = wanted.lanes != [None, None];
+        wanted.activities > 0 && lanes && !self.handlers.activities.is_empty()
+    }
+
+    /// Claims from the wanted lanes, one after the other until the slots are taken.
+    async fn claim_activities(
+        &self,
+        session: &Session,
+        node: &NodeKey,
+        wanted: Wanted,
+        tagged_first: bool,
+    ) -> (Vec<ClaimedActivity>, Option<Error>) {
+        let mut tasks = Vec::new();
+        if !self.wants_activities(wanted) {
+            return (tasks, None);
+        }
+        let mut lanes = wanted.lanes;
+        if tagged_first {
+            lanes.reverse();
+        }
+        for lane in lanes.into_iter().flatten() {
+            let left = wanted.activities.saturating_sub(tasks.len());
+            if left == 0 {
+                break;
+            }
+            let request = self.activity_request(node, left, wanted.isolated);
+            let (names, tags) = (&self.handlers.activities, &self.config.dispatch.worker_tag_filter);
+            failpoint::hit("claim.activities.before");
+            let claimed =
+                activity::claim(session, self.provider.statements(), &request, names, tags, lane).await;
+            failpoint::hit("claim.activities.after");
+            match claimed {
+                Ok(claimed) => tasks.extend(claimed),
+                Err(error) => return (tasks, Some(error)),
+            }
+        }
+        (tasks, None)
     }
 
     /// A reply that came late is followed by one renewal; returns what was fenced by then and is not started. Correctness
@@ -323,7 +377,7 @@ impl Claimer {
         self.turns.free() > 0 || self.activities.free() > 0
     }
 
-    fn node(&self) -> NodeKey {
+    pub(super) fn node(&self) -> NodeKey {
         self.node.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -54,4 +54,18 @@ mod tests {
         assert_eq!(pace.after(0, Some(MS)), 5000 * MS);
         assert_eq!(pace.after(0, None), 5000 * MS);
     }
+
+    #[test]
+    fn an_idle_minute_costs_few_looks() {
+        for (bound_ms, most) in [(1_000, 64), (5_000, 17)] {
+            let mut pace = Pace::new(100 * MS, bound_ms * MS);
+            let (mut looks, mut slept) = (0, Duration::ZERO);
+            while slept < Duration::from_secs(60) {
+                slept += pace.after(0, None);
+                looks += 1;
+            }
+            // With a heartbeat every 5 s a listening node stays below 0.6 transactions a second.
+            assert!(looks <= most, "{looks} looks with a bound of {bound_ms} ms");
+        }
+    }
 }

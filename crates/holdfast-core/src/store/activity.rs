@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     pool::{Row, Session},
     store::{
-        ActivityKey, Fence, NodeKey, Statements,
+        ActivityKey, Fence, NodeKey, Statements, TagFilter,
         low_water::Queue,
         queue::{ClaimTerms, abandon_with, gone_with, patient, readable, release_with, renew_with},
         row::column,
@@ -51,15 +51,30 @@ pub struct ClaimedActivity {
     pub now_ms: i64,
 }
 
-/// Claims due activities of the given names without a tag. Suspects are claimed one at a time, whatever the limit.
-/// Dropped half way the claim may have happened: the heartbeat releases what nobody holds.
+/// Which tasks a claim takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// Those without a tag.
+    Plain,
+    /// Those with a tag that the filter names.
+    Tagged,
+}
+
+/// Claims due activities of the given names in one lane; suspects in both, by the filter, one at a time, whatever the
+/// limit. Dropped half way the claim may have happened: the heartbeat releases what nobody holds.
 pub async fn claim(
     session: &Session,
     statements: &Statements,
     request: &ClaimRequest<'_>,
     names: &[String],
+    tags: &TagFilter,
+    lane: Lane,
 ) -> Result<Vec<ClaimedActivity>> {
-    let terms = ClaimTerms::of(statements, Queue::Activities, request);
+    let queue = match lane {
+        Lane::Plain => Queue::Activities,
+        Lane::Tagged => Queue::Tagged,
+    };
+    let terms = ClaimTerms::of(statements, queue, request);
     let mut params: Vec<&(dyn ToSql + Sync)> = vec![
         &request.node.id,
         &request.node.epoch,
@@ -71,11 +86,20 @@ pub async fn claim(
         &terms.times.backoff_max_ms,
         &request.max_attempts,
     ];
+    let by_tag: [&(dyn ToSql + Sync); 2] = [&tags.any, &tags.tags];
     let statement = if request.isolated {
+        params.push(&tags.untagged);
+        params.extend(by_tag);
         &statements.activity_claim_suspects
     } else {
         params.push(&terms.look_back_ms);
-        &statements.activity_claim
+        match lane {
+            Lane::Plain => &statements.activity_claim,
+            Lane::Tagged => {
+                params.extend(by_tag);
+                &statements.activity_claim_tagged
+            }
+        }
     };
     let rows = patient(session, statements, statement, &params).await?;
     terms.looked(statements, request, &rows)?;

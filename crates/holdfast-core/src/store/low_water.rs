@@ -3,7 +3,8 @@
 //! Rows that were claimed leave dead entries in the due-time index; behind an old snapshot (a long report, a backup)
 //! nobody may remove them, and a claim that starts at the beginning reads them all, every time. So a claim starts
 //! where the last one of the same node stopped, less a margin, and every few seconds at the beginning, because a mark
-//! is a guess: a row may have been locked, stamped before the mark and committed after it, or not wanted then.
+//! is a guess: a row may have been locked, stamped before the mark and committed after it, or not wanted then. A look
+//! from the beginning also reads what nobody here wants, however much that is; the longer it takes, the rarer it is.
 //! It is told the time and holds no clock of the database: a window's length crosses, never a time.
 
 use std::{
@@ -17,8 +18,19 @@ use crate::store::NodeKey;
 /// How much further back than the mark: longer than a commit takes from stamping a row to being seen.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// Longest time between two looks from the beginning; nothing claimable waits longer than that for its node.
+/// Time between two looks from the beginning; nothing claimable waits longer than that for its node, unless such a look
+/// is slow.
 const WHOLE_LOOK_EVERY: Duration = Duration::from_secs(3);
+
+/// A look from the beginning that took long comes again after this many times as long: a foreign backlog of millions costs
+/// a twentieth of the time, not all of it.
+const WHOLE_LOOK_SHARE: u32 = 20;
+
+/// Longest time between two looks from the beginning.
+const WHOLE_LOOK_LONGEST: Duration = Duration::from_secs(60);
+
+/// A window without end, in ms: a hundred years.
+const MAX_MS: i64 = 100 * 365 * 24 * 3_600_000;
 
 /// Nodes remembered at most; a process has few, and forgetting one costs a look from the beginning.
 const MAX_NODES: usize = 64;
@@ -28,6 +40,8 @@ const MAX_NODES: usize = 64;
 pub(super) enum Queue {
     Turns,
     Activities,
+    /// Activities with a tag.
+    Tagged,
 }
 
 /// The marks of every node that claims in this process.
@@ -49,8 +63,17 @@ pub(super) struct Look {
 struct Mark {
     /// Rows due before this were taken, or were not to be had.
     reached: Instant,
-    /// The last look from the beginning.
+    /// When to look from the beginning again.
     whole_look: Instant,
+}
+
+impl Look {
+    /// The window's length in whole ms, rounded up.
+    pub(super) fn back_ms(self) -> i64 {
+        self.back.map_or(MAX_MS, |back| {
+            i64::try_from(back.as_millis()).unwrap_or(MAX_MS).saturating_add(1).min(MAX_MS)
+        })
+    }
 }
 
 impl LowWater {
@@ -63,10 +86,17 @@ impl LowWater {
 
     /// Notes what a look brought: the shortest time that a row of a full claim had been due, or `None` when the claim
     /// was not full, so that nothing more was to be had.
-    pub(super) fn looked(&self, queue: Queue, node: &NodeKey, look: Look, full: Option<Duration>) {
+    pub(super) fn looked(
+        &self,
+        queue: Queue,
+        node: &NodeKey,
+        look: Look,
+        full: Option<Duration>,
+        now: Instant,
+    ) {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (queue, node.clone());
-        match Mark::after(marks.get(&key).copied(), look, full) {
+        match Mark::after(marks.get(&key).copied(), look, full, now) {
             Some(mark) => {
                 if marks.len() >= MAX_NODES && !marks.contains_key(&key) {
                     marks.clear();
@@ -80,25 +110,39 @@ impl LowWater {
     }
 }
 
+impl LowWater {
+    /// A look that is no claim found something: the claim that follows must look as far back.
+    pub(super) fn found(&self, queue: Queue, node: &NodeKey, look: Look) {
+        if look.back.is_none() {
+            self.marks.lock().unwrap_or_else(PoisonError::into_inner).remove(&(queue, node.clone()));
+        }
+    }
+}
+
 impl Mark {
     fn back(self, now: Instant) -> Option<Duration> {
-        if now.saturating_duration_since(self.whole_look) >= WHOLE_LOOK_EVERY {
+        if now >= self.whole_look {
             return None;
         }
         Some(now.saturating_duration_since(self.reached) + MARGIN)
     }
 
-    fn after(before: Option<Self>, look: Look, full: Option<Duration>) -> Option<Self> {
+    fn after(before: Option<Self>, look: Look, full: Option<Duration>, now: Instant) -> Option<Self> {
         let reached = match full {
             None => look.started,
             Some(waited) => look.started.checked_sub(waited)?,
         };
         let whole_look = match look.back {
-            None => look.started,
+            None => look.started + whole_look_after(now.saturating_duration_since(look.started)),
             Some(_) => before?.whole_look,
         };
         Some(Self { reached, whole_look })
     }
+}
+
+/// From one look from the beginning, that took so long, to the next.
+fn whole_look_after(took: Duration) -> Duration {
+    (took * WHOLE_LOOK_SHARE).clamp(WHOLE_LOOK_EVERY, WHOLE_LOOK_LONGEST)
 }
 
 #[cfg(test)]
@@ -119,7 +163,7 @@ mod tests {
         let start = Instant::now();
         let look = marks.look(Queue::Turns, &node(1), start);
         assert_eq!(look.back, None);
-        marks.looked(Queue::Turns, &node(1), look, None);
+        marks.looked(Queue::Turns, &node(1), look, None, look.started);
         assert_eq!(marks.look(Queue::Turns, &node(1), start + seconds(1)).back, Some(seconds(1) + MARGIN));
         assert_eq!(marks.look(Queue::Activities, &node(1), start).back, None, "each queue has its own");
         assert_eq!(marks.look(Queue::Turns, &node(2), start).back, None, "each node has its own");
@@ -130,10 +174,10 @@ mod tests {
         let marks = LowWater::default();
         let start = Instant::now() + seconds(1_000);
         let look = marks.look(Queue::Turns, &node(1), start);
-        marks.looked(Queue::Turns, &node(1), look, Some(seconds(100)));
+        marks.looked(Queue::Turns, &node(1), look, Some(seconds(100)), look.started);
         let next = marks.look(Queue::Turns, &node(1), start + seconds(1));
         assert_eq!(next.back, Some(seconds(101) + MARGIN));
-        marks.looked(Queue::Turns, &node(1), next, Some(seconds(50)));
+        marks.looked(Queue::Turns, &node(1), next, Some(seconds(50)), next.started);
         assert_eq!(marks.look(Queue::Turns, &node(1), start + seconds(2)).back, Some(seconds(51) + MARGIN));
     }
 
@@ -142,15 +186,40 @@ mod tests {
         let marks = LowWater::default();
         let start = Instant::now();
         let look = marks.look(Queue::Turns, &node(1), start);
-        marks.looked(Queue::Turns, &node(1), look, None);
+        marks.looked(Queue::Turns, &node(1), look, None, look.started);
         let almost = start + WHOLE_LOOK_EVERY - Duration::from_millis(1);
         let look = marks.look(Queue::Turns, &node(1), almost);
         assert!(look.back.is_some());
-        marks.looked(Queue::Turns, &node(1), look, None);
+        marks.looked(Queue::Turns, &node(1), look, None, look.started);
         let look = marks.look(Queue::Turns, &node(1), start + WHOLE_LOOK_EVERY);
         assert_eq!(look.back, None, "looks from a mark do not put it off");
-        marks.looked(Queue::Turns, &node(1), look, None);
+        marks.looked(Queue::Turns, &node(1), look, None, look.started);
         assert!(marks.look(Queue::Turns, &node(1), start + WHOLE_LOOK_EVERY + seconds(1)).back.is_some());
+    }
+
+    #[test]
+    fn a_slow_look_from_the_beginning_is_a_rare_one() {
+        let marks = LowWater::default();
+        let start = Instant::now();
+        let look = marks.look(Queue::Turns, &node(1), start);
+        marks.looked(Queue::Turns, &node(1), look, None, start + seconds(1));
+        assert!(marks.look(Queue::Turns, &node(1), start + seconds(19)).back.is_some());
+        assert_eq!(marks.look(Queue::Turns, &node(1), start + seconds(20)).back, None);
+        assert_eq!(whole_look_after(seconds(30)), WHOLE_LOOK_LONGEST);
+    }
+
+    #[test]
+    fn a_claim_looks_as_far_back_as_the_look_that_found_something() {
+        let marks = LowWater::default();
+        let start = Instant::now();
+        let whole = marks.look(Queue::Turns, &node(1), start);
+        marks.found(Queue::Turns, &node(1), whole);
+        let claim = marks.look(Queue::Turns, &node(1), start);
+        assert_eq!(claim.back, None);
+        marks.looked(Queue::Turns, &node(1), claim, None, start);
+        let near = marks.look(Queue::Turns, &node(1), start + seconds(1));
+        marks.found(Queue::Turns, &node(1), near);
+        assert!(marks.look(Queue::Turns, &node(1), start + seconds(1)).back.is_some());
     }
 
     #[test]
@@ -159,7 +228,7 @@ mod tests {
         let now = Instant::now();
         for epoch in 0..1_000 {
             let look = marks.look(Queue::Turns, &node(epoch), now);
-            marks.looked(Queue::Turns, &node(epoch), look, None);
+            marks.looked(Queue::Turns, &node(epoch), look, None, look.started);
         }
         assert!(marks.marks.lock().expect("not poisoned").len() <= MAX_NODES);
     }

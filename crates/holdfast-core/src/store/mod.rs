@@ -5,6 +5,7 @@
 pub mod activity;
 pub mod commit;
 pub mod instance;
+pub mod look;
 mod low_water;
 pub mod manage;
 mod message;
@@ -13,9 +14,11 @@ pub mod node;
 mod queue;
 mod row;
 mod statements;
+mod tags;
 pub mod turn;
 
 pub use statements::Statements;
+pub use tags::TagFilter;
 
 /// A running runtime: one row, one owner of leases.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -66,9 +66,7 @@ impl ClaimTerms {
                 request.backoff_max_ms,
             ),
             limit: if request.isolated { request.limit.min(1) } else { request.limit },
-            look_back_ms: look.back.map_or(MAX_MS, |back| {
-                i64::try_from(back.as_millis()).unwrap_or(MAX_MS).saturating_add(1).min(MAX_MS)
-            }),
+            look_back_ms: look.back_ms(),
             look,
             queue,
         }
@@ -92,7 +90,7 @@ impl ClaimTerms {
                 full = Some(full.map_or(waited, |shortest: Duration| shortest.min(waited)));
             }
         }
-        statements.low_water.looked(self.queue, request.node, self.look, full);
+        statements.low_water.looked(self.queue, request.node, self.look, full, Instant::now());
         Ok(())
     }
 }

@@ -65,14 +65,14 @@ statements! {
     turn_list_gone: "turn/list_gone", [TEXT, INT8, INT8_ARRAY];
     turn_read_history: "turn/read_history", [TEXT_ARRAY, INT8_ARRAY];
     turn_read_inbox: "turn/read_inbox", [TEXT_ARRAY, INT8, INT8];
-    turn_read_next_due: "turn/read_next_due", [];
     turn_recover: "turn/recover", [INT8];
     turn_abandon: "turn/abandon", [TEXT, INT8, INT8_ARRAY, BOOL];
     turn_release: "turn/release", [TEXT, INT8, INT8_ARRAY, INT8];
     turn_release_unknown: "turn/release_unknown", [TEXT, INT8, INT8_ARRAY, INT8];
     turn_renew: "turn/renew", [TEXT, INT8, INT8_ARRAY, INT8, INT8, INT8];
     activity_claim: "activity/claim", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8];
-    activity_claim_suspects: "activity/claim_suspects", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4];
+    activity_claim_suspects: "activity/claim_suspects", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, BOOL, BOOL, TEXT_ARRAY];
+    activity_claim_tagged: "activity/claim_tagged", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8, BOOL, TEXT_ARRAY];
     activity_free: "activity/free", [TEXT, INT8, INT8];
     activity_list_gone: "activity/list_gone", [TEXT, INT8, INT8_ARRAY];
     activity_recover: "activity/recover", [INT8];
@@ -104,6 +104,7 @@ statements! {
     commit_set_values: "commit/set_values", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY];
     commit_update_instances: "commit/update_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY];
+    dispatch_look: "dispatch/look", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, TEXT_ARRAY, INT8, INT8, INT8];
     instance_get: "instance/get", [TEXT_ARRAY];
     instance_list_ended: "instance/list_ended", [TEXT_ARRAY];
     instance_read_history: "instance/read_history", [TEXT, INT8];

@@ -13,7 +13,7 @@ use crate::{
         Fence, NodeKey, Statements,
         low_water::Queue,
         message::{self, MessageColumns},
-        queue::{ClaimTerms, abandon_with, gone_with, patient, readable, release_with, renew_with, single},
+        queue::{ClaimTerms, abandon_with, gone_with, patient, readable, release_with, renew_with},
         row::column,
     },
 };
@@ -256,15 +256,6 @@ pub async fn abandon(
     at_once: bool,
 ) -> Result<u64> {
     abandon_with(session, statements, &statements.turn_abandon, node, fences, at_once).await
-}
-
-/// When the next turn or activity is due, in ms from now; `None` when nothing is waiting. Bounded index look-ups. Rows
-/// due for longer than 100 ms are left out: whoever looked for work just before did not want them.
-pub async fn next_due(session: &Session, statements: &Statements) -> Result<Option<i64>> {
-    let rows = single(session, statements, &statements.turn_read_next_due, &[]).await?;
-    let row =
-        rows.first().ok_or_else(|| Error::new(ErrorKind::Internal, "read the next due time: no row"))?;
-    Ok(column::<Option<i64>>(row, "due_in_ms")?.map(|ms| ms.max(0)))
 }
 
 /// Those of the given fences that are not this node's any more.

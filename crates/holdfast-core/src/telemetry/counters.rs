@@ -38,6 +38,7 @@ macro_rules! counters {
 counters! {
     Counters, "What happened on a provider so far.";
     claims = "claims": "Claim rounds sent.",
+    looks = "looks": "Looks at both queues that take nothing.",
     claims_failed = "claimsFailed": "Claim rounds that failed.",
     turns_claimed = "turnsClaimed": "Turns claimed.",
     activities_claimed = "activitiesClaimed": "Activities claimed.",

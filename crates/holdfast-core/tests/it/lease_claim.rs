@@ -1,7 +1,8 @@
 //! Claims: what they take, stamp and count (L1, L2, L3, L5, L10, D5).
 
 use holdfast_core::store::{
-    NodeKey, activity,
+    NodeKey, TagFilter,
+    activity::{self, Lane},
     commit::{CommitOutcome, NewActivity},
     turn,
 };
@@ -234,7 +235,15 @@ async fn a_tagged_or_unknown_activity_is_left_alone() {
     store.commit_one(turn.item()).await;
     assert!(store.claim_activities(&request(&node)).await.is_empty());
     let unknown = ["unknown".to_owned()];
-    let claimed = activity::claim(&store.session, &store.statements, &request(&node), &unknown).await;
+    let claimed = activity::claim(
+        &store.session,
+        &store.statements,
+        &request(&node),
+        &unknown,
+        &TagFilter::default(),
+        Lane::Plain,
+    )
+    .await;
     assert_eq!(claimed.expect("a claim").len(), 1);
     assert!(
         store.holds("(select bool_and(deliveries = (name = 'unknown')::int) from @activity_queue)").await

@@ -1,5 +1,6 @@
 //! The integration tests of the engine against a real PostgreSQL, in one binary.
 
+mod dispatch_cost;
 mod engine;
 mod engine_faults;
 mod engine_liveness;
@@ -13,9 +14,11 @@ mod pool;
 mod store_commit;
 mod store_crossing;
 mod store_harness;
+mod store_look;
 mod store_manage;
 mod store_messages;
 mod store_migrate;
 mod store_plans;
+mod store_tags;
 mod support;
 mod waiters;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use holdfast_core::{
     pool::{Pool, Row, Session, SessionPurpose, Statement},
     store::{
-        ActivityKey, Fence, NodeKey, Statements,
-        activity::{self, ClaimedActivity},
+        ActivityKey, Fence, NodeKey, Statements, TagFilter,
+        activity::{self, ClaimedActivity, Lane},
         commit::{
             self, ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, NewActivity, Send, Start,
             TurnCommit, TurnEnd, ValueChanges,
         },
+        look::{self, Due, LookRequest},
         migrate,
         node::{self, HeartbeatTimes, Recovery},
         turn::{self, ClaimRequest, ClaimedTurn},
@@ -134,9 +135,38 @@ impl Store {
     }
 
     pub(crate) async fn claim_activities(&self, request: &ClaimRequest<'_>) -> Vec<ClaimedActivity> {
-        activity::claim(&self.session, &self.statements, request, &[ACTIVITY.to_owned()])
+        self.claim_tagged(request, &TagFilter::default(), Lane::Plain).await
+    }
+
+    /// A claim in one lane by a tag filter.
+    pub(crate) async fn claim_tagged(
+        &self,
+        request: &ClaimRequest<'_>,
+        tags: &TagFilter,
+        lane: Lane,
+    ) -> Vec<ClaimedActivity> {
+        activity::claim(&self.session, &self.statements, request, &[ACTIVITY.to_owned()], tags, lane)
             .await
             .unwrap_or_else(|error| panic!("claim: {}", error.full_text()))
+    }
+
+    /// A look for everything that these tests claim, without tags.
+    pub(crate) async fn look(&self, node: &NodeKey) -> Due {
+        self.look_by(node, &TagFilter::default()).await
+    }
+
+    /// The same by a tag filter.
+    pub(crate) async fn look_by(&self, node: &NodeKey, tags: &TagFilter) -> Due {
+        let request = LookRequest {
+            node,
+            names: &[NAME.to_owned()],
+            handlers: &[format!("{NAME}@{VERSION}")],
+            activities: &[ACTIVITY.to_owned()],
+            tags,
+        };
+        look::look(&self.session, &self.statements, &request)
+            .await
+            .unwrap_or_else(|error| panic!("look: {}", error.full_text()))
     }
 
     pub(crate) async fn claim_activity(&self, node: &NodeKey) -> ClaimedActivity {
@@ -163,6 +193,16 @@ impl Store {
         assert_eq!(outcome, CommitOutcome::Done { more_work: false });
     }
 }
+
+/// A look that found nothing, now or later.
+pub(crate) const NOTHING: Due = Due {
+    turns: false,
+    turn_suspects: false,
+    activities: false,
+    activity_suspects: false,
+    tagged: false,
+    next: None,
+};
 
 /// A claim of up to 100 rows for a long time.
 pub(crate) fn request(node: &NodeKey) -> ClaimRequest<'_> {

@@ -63,7 +63,7 @@ async fn a_message_to_an_unknown_id_is_kept_until_its_start() {
     let node = store.node("a").await;
     assert_eq!(store.send("early", "go").await, done(true));
     assert!(store.claim(&request(&node)).await.is_empty());
-    assert_eq!(turn::next_due(&store.session, &store.statements).await.expect("an answer"), None);
+    assert_eq!(store.look(&node).await, NOTHING);
     store.start("early").await;
     assert_eq!(store.claim_one(&node).await.instance, "early");
     assert_eq!(store.inbox("early").await.len(), 1);
@@ -239,7 +239,7 @@ async fn a_timer_is_a_message_due_later() {
         store.number("select extract(epoch from due_at) * 1000000 from @turn_queue").await,
         at * 1_000
     );
-    let due = turn::next_due(&store.session, &store.statements).await.expect("an answer").expect("a timer");
+    let due = store.look(&node).await.next.expect("a timer").as_millis();
     assert!((3_500_000..=3_600_123).contains(&due));
     assert!(store.inbox("order").await.is_empty(), "not due yet");
 
@@ -315,21 +315,6 @@ async fn an_unreadable_message_does_not_stop_the_others() {
     store.run("insert into @inbox (instance, kind) values ('order', 'FromTheFuture')").await;
     store.send("order", "go").await;
     assert_eq!(store.inbox("order").await.len(), 1);
-}
-
-#[tokio::test]
-async fn next_due_looks_past_what_nobody_wanted() {
-    let store = Store::new().await;
-    store.start("order").await;
-    store.run("update @turn_queue set due_at = now() - interval '1 min'").await;
-    assert_eq!(turn::next_due(&store.session, &store.statements).await.expect("an answer"), None);
-    store.run("update @turn_queue set due_at = now() + interval '1 min'").await;
-    let due = turn::next_due(&store.session, &store.statements).await.expect("an answer").expect("a turn");
-    assert!((50_000..=60_000).contains(&due));
-    store.run("insert into @activity_queue (instance, execution, event, name, input, due_at) values ('j', 0, 0, 'x', '1', now() + interval '20 s')").await;
-    let due =
-        turn::next_due(&store.session, &store.statements).await.expect("an answer").expect("an activity");
-    assert!((0..=20_000).contains(&due));
 }
 
 #[tokio::test]

@@ -44,6 +44,17 @@ impl Store {
         .await;
     }
 
+    /// 100 000 turns and activities of one name and tag that are due for a minute.
+    async fn backlog(&self, name: &str, tag: &str) {
+        self.run(&format!(
+            "insert into @turn_queue (instance, name, version, due_at)
+               select 'i' || n, '{name}', '1.0.0', now() - interval '1 min' from generate_series(1, 100000) n;
+             insert into @activity_queue (instance, execution, event, name, input, due_at, tag)
+               select 'i' || n, 1, 2, '{name}', '1', now() - interval '1 min', {tag} from generate_series(1, 100000) n"
+        ))
+        .await;
+    }
+
     /// The plan of a statement as a session that has prepared it would use it.
     async fn plan(&self, statement: &Statement) -> String {
         let name = statement.name.replace('/', "_");
@@ -77,26 +88,32 @@ impl Store {
     /// Pages that a claim reads, and rows it takes.
     async fn claim_cost(&self, family: &str, epoch: i64, look: Look) -> (i64, i64, String) {
         let verb = if matches!(look, Look::Suspects) { "claim_suspects" } else { "claim" };
-        let all = self.statements.all();
-        let statement =
-            all.iter().find(|statement| statement.name == format!("{family}/{verb}")).expect("a statement");
         let names = match family {
             "turn" => "array['checkout'], array['checkout' || chr(64) || '1.0.0']",
             _ => "array['charge']",
         };
-        let mut text = statement.text.clone();
         let back = match look {
             Look::Whole => ", 3000000000000",
             Look::FromMark => ", 2000",
+            Look::Suspects if family == "activity" => ", true, true, '{}'",
             Look::Suspects => "",
         };
         let args = format!("'a', {epoch}, {names}, 32, false, 60000, 1000, 60000, 10{back}");
+        self.cost(&format!("{family}/{verb}"), &args).await
+    }
+
+    /// Pages that a statement reads, and rows that it returns.
+    async fn cost(&self, name: &str, args: &str) -> (i64, i64, String) {
+        let all = self.statements.all();
+        let statement = all.iter().find(|statement| statement.name == name).expect("a statement");
         let types: Vec<&str> = statement.types.iter().map(|kind| kind.name()).collect();
-        text.insert_str(0, &format!("prepare claim({}) as ", types.join(", ")));
+        let text = format!("prepare measured({}) as {}", types.join(", "), statement.text);
         self.session.batch(&text).await.expect("it prepares");
-        self.session.batch(&self.statements.settings().replace("set local", "set")).await.expect("settings");
-        let plan = self.lines(&format!("explain (analyze, buffers, timing off) execute claim({args})")).await;
-        self.session.batch("reset all; deallocate claim").await.expect("settings");
+        let settings = self.statements.settings().replace("set local", "set");
+        self.session.batch(&settings).await.expect("settings");
+        let plan =
+            self.lines(&format!("explain (analyze, buffers, timing off) execute measured({args})")).await;
+        self.session.batch("reset all; deallocate measured").await.expect("settings");
         let whole = plan.lines().find(|line| line.contains("Buffers:")).expect("the first node's pages");
         let pages = first_number(whole, "shared hit=") + first_number(whole, "read=");
         (pages, first_number(&plan, "actual rows="), plan)
@@ -204,4 +221,62 @@ async fn a_claim_behind_an_old_snapshot_starts_at_its_mark() {
     assert_eq!(rows, 0);
     assert!(pages < 30 && dead > 100, "{dead} pages from the beginning, {pages} from the mark\n{plan}");
     reader.run("commit").await;
+}
+
+#[tokio::test]
+async fn a_look_at_a_large_queue_reads_a_bounded_number_of_pages() {
+    let store = Store::new().await;
+    store.fill().await;
+    let node = store.node("a").await;
+    let args = |back: &str| {
+        let epoch = node.epoch;
+        format!(
+            "'a', {epoch}, array['checkout'], array['checkout' || chr(64) || '1.0.0'], array['charge'], true, false, '{{gpu,cpu}}', {back}, {back}, {back}"
+        )
+    };
+    for analyzed in [false, true] {
+        if analyzed {
+            store.run("analyze @turn_queue, @activity_queue").await;
+        }
+        let (pages, _, plan) = store.cost("dispatch/look", &args("3000000000000")).await;
+        assert!(pages < 150, "nothing due, analyzed {analyzed}: {pages} pages\n{plan}");
+    }
+    let store = Store::new().await;
+    store.backlog("foreign", "null").await;
+    let (pages, _, plan) = store.cost("dispatch/look", &args("2000")).await;
+    assert!(pages < 60, "a foreign backlog below the mark: {pages} pages\n{plan}");
+}
+
+#[tokio::test]
+async fn a_tagged_backlog_that_nobody_serves_is_not_read_by_the_others() {
+    let store = Store::new().await;
+    store.backlog("charge", "'gpu'").await;
+    let node = store.node("a").await;
+    let epoch = node.epoch;
+    for analyzed in [false, true] {
+        if analyzed {
+            store.run("analyze @activity_queue").await;
+        }
+        let (pages, rows, plan) = store.claim_cost("activity", epoch, Look::Whole).await;
+        assert_eq!(rows, 0);
+        assert!(pages < 30, "without tags: {pages} pages\n{plan}");
+        let terms =
+            format!("'a', {epoch}, array['charge'], 32, false, 60000, 1000, 60000, 10, 3000000000000");
+        let (pages, rows, plan) =
+            store.cost("activity/claim_tagged", &format!("{terms}, false, '{{cpu,tpu}}'")).await;
+        assert_eq!(rows, 0);
+        assert!(pages < 30, "of other tags: {pages} pages\n{plan}");
+        let look = format!(
+            "'a', {epoch}, '{{}}', '{{}}', array['charge'], true, false, '{{cpu,tpu}}', 3000000000000, 3000000000000, 3000000000000"
+        );
+        let (pages, _, plan) = store.cost("dispatch/look", &look).await;
+        assert!(pages < 60, "a look for other tags: {pages} pages\n{plan}");
+    }
+    for tags in ["false, '{gpu,cpu}'", "true, '{}'"] {
+        let terms =
+            format!("'a', {epoch}, array['charge'], 32, false, 60000, 1000, 60000, 10, 3000000000000");
+        let (pages, rows, plan) = store.cost("activity/claim_tagged", &format!("{terms}, {tags}")).await;
+        assert_eq!(rows, 32);
+        assert!(pages < 32 * 60, "{tags}: {pages} pages\n{plan}");
+    }
 }

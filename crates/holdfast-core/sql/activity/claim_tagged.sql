@@ -1,0 +1,89 @@
+-- Claims due activity tasks with a tag that are not suspects: of the tags named, or of any.
+-- In one statement: the delivery is counted, a new fence minted, the owner set, and the next due time stamped after
+-- the row lock as now + timeout + backoff(deliveries).
+-- Rows: at most $4, in due order; at most $4 are locked for each tag named, and those not taken are free at the end of
+-- the statement. Locks: activity rows, skipping locked ones. Index: activity_queue_tag_idx for each tag, or
+-- activity_queue_any_tag_idx, bounded by statement_timestamp(), activity_queue_pkey, node_pkey.
+-- $1 owner text
+-- $2 owner_epoch bigint
+-- $3 names text[]
+-- $4 limit bigint
+-- $5 unowned_only boolean
+-- $6 lock_timeout_ms bigint
+-- $7 backoff_base_ms bigint
+-- $8 backoff_max_ms bigint
+-- $9 max_attempts int
+-- $10 look_back_ms bigint (rows due for longer are left to a later look)
+-- $11 any_tag boolean
+-- $12 tags text[]
+with of_named as materialized (
+  select due.instance, due.execution, due.event, due.due_at
+  from unnest($12::text[]) as wanted (tag)
+  cross join lateral (
+    select q.instance, q.execution, q.event, q.due_at
+    from /*schema*/activity_queue q
+    where not $11::boolean
+      and q.tag = wanted.tag
+      and q.due_at <= statement_timestamp()
+      and q.due_at >= statement_timestamp() - make_interval(secs => $10::bigint / 1000.0)
+      and not (q.isolated or q.deliveries >= 2)
+      and q.name = any ($3::text[])
+      and (q.owner is null or not ($5::boolean or (q.owner = $1::text and q.owner_epoch = $2::bigint)))
+      and exists (select from /*schema*/node n where n.id = $1::text and n.epoch = $2::bigint)
+    order by q.due_at
+    limit $4::bigint
+    for update of q skip locked
+  ) due
+),
+of_any as materialized (
+  select q.instance, q.execution, q.event, q.due_at
+  from /*schema*/activity_queue q
+  where $11::boolean
+    and (q.tag is not null) is true
+    and q.due_at <= statement_timestamp()
+    and q.due_at >= statement_timestamp() - make_interval(secs => $10::bigint / 1000.0)
+    and not (q.isolated or q.deliveries >= 2)
+    and q.name = any ($3::text[])
+    and (q.owner is null or not ($5::boolean or (q.owner = $1::text and q.owner_epoch = $2::bigint)))
+    and exists (select from /*schema*/node n where n.id = $1::text and n.epoch = $2::bigint)
+  order by q.due_at
+  limit $4::bigint
+  for update of q skip locked
+),
+candidate as materialized (
+  select found.instance, found.execution, found.event, found.due_at
+  from (select * from of_named union all select * from of_any) found
+  order by found.due_at
+  limit $4::bigint
+)
+update /*schema*/activity_queue q
+set deliveries = q.deliveries + 1,
+    fence = nextval('/*schema*/fence_seq'),
+    owner = $1::text,
+    owner_epoch = $2::bigint,
+    leased_at = clock_timestamp(),
+    due_at = clock_timestamp() + make_interval(secs => ($6::bigint
+      + case
+          when q.deliveries < 1 then 0
+          else least($8::bigint, $7::bigint * power(2, least(q.deliveries - 1, 40)))
+        end) / 1000.0)
+from candidate
+where q.instance = candidate.instance and q.execution = candidate.execution and q.event = candidate.event
+returning q.instance,
+          q.execution,
+          q.event,
+          q.fence,
+          q.deliveries,
+          q.deliveries > $9::int as poisoned,
+          q.attempt,
+          q.name,
+          q.input,
+          q.retry,
+          q.timeout_ms,
+          q.tag,
+          q.session,
+          q.orchestration_name,
+          q.orchestration_version,
+          floor(extract(epoch from q.scheduled_at) * 1000)::bigint as scheduled_at_ms,
+          floor(extract(epoch from q.leased_at) * 1000)::bigint as now_ms,
+          floor(extract(epoch from statement_timestamp() - candidate.due_at) * 1000)::bigint as waited_ms

@@ -1,0 +1,58 @@
+//! Leases that end without a result go back in batches, before anything is claimed.
+//!
+//! It never decides why: the runners collect leases with their reasons.
+
+use crate::{
+    dispatch::Claimer,
+    error::Result,
+    failpoint,
+    lease::{Kind, Return, Returned},
+    pool::CallerClass,
+    store::{Fence, activity, turn},
+};
+
+impl Claimer {
+    /// Gives back collected leases; what could not be given back stays collected.
+    pub(crate) async fn give_back(&self) -> Result<()> {
+        let returned = self.returns.take();
+        if returned.is_empty() {
+            return Ok(());
+        }
+        failpoint::hit("release.before");
+        let outcome = self.release(&returned).await;
+        failpoint::hit("release.after");
+        match outcome {
+            Ok(()) => {
+                for lease in &returned {
+                    self.keeper.let_go(lease.kind, lease.fence);
+                }
+                self.provider.wakes().work();
+                Ok(())
+            }
+            Err(error) => {
+                self.returns.put_back(returned);
+                Err(error)
+            }
+        }
+    }
+
+    async fn release(&self, returned: &[Returned]) -> Result<()> {
+        let session = self.provider.pool().acquire(CallerClass::Critical).await?;
+        let statements = self.provider.statements();
+        let node = self.node();
+        let fences = |kind: Kind, why: Return| -> Vec<Fence> {
+            let wanted = returned.iter().filter(|lease| lease.kind == kind && lease.why == why);
+            wanted.map(|lease| lease.fence).collect()
+        };
+        let (turns, tasks) =
+            (fences(Kind::Turn, Return::Unstarted), fences(Kind::Activity, Return::Unstarted));
+        turn::release(&session, statements, &node, &turns, 0).await?;
+        activity::release(&session, statements, &node, &tasks, 0).await?;
+        for (why, at_once) in [(Return::Stopped, true), (Return::Abandoned, false)] {
+            let (turns, tasks) = (fences(Kind::Turn, why), fences(Kind::Activity, why));
+            turn::abandon(&session, statements, &node, &turns, at_once).await?;
+            activity::abandon(&session, statements, &node, &tasks, at_once).await?;
+        }
+        Ok(())
+    }
+}
