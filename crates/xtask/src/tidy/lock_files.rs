@@ -4,7 +4,9 @@ use super::{finding::Finding, source::TextFile};
 
 pub(crate) fn check(file: &TextFile) -> Vec<Finding> {
     let is_bad: fn(&str) -> bool = match file.path.as_str() {
-        "package-lock.json" => |line| line.trim_start().starts_with("\"resolved\"") && line.contains("://"),
+        "package-lock.json" | "benches/package-lock.json" => {
+            |line| line.trim_start().starts_with("\"resolved\"") && line.contains("://")
+        }
         "Cargo.lock" => |line| line.starts_with("source = ") && line != INDEX,
         _ => return Vec::new(),
     };

@@ -16,7 +16,7 @@ pub(crate) struct Tree {
 }
 
 /// Folders that hold no source of ours.
-const SKIPPED: &[&str] = &["target", "node_modules", "dist", ".git", ".holdfast"];
+const SKIPPED: &[&str] = &["target", "node_modules", "dist", ".git", ".holdfast", ".cache"];
 
 /// Endings of the text files we write.
 const ENDINGS: &[&str] = &[
