@@ -45,8 +45,18 @@ export type {
   Time,
 } from './management-shapes.js'
 export type { WorkerTagFilter } from './tag-filter.js'
-export type { Duration, JsPoolOptions, JsRuntimeOptions, PoolOptions, RuntimeOptions } from './options.js'
 export type { MetricsSnapshot } from './metrics.js'
+export type {
+  Duration,
+  JsPoolOptions,
+  JsRuntimeOptions,
+  OptionInForce,
+  OptionSource,
+  OptionsInForce,
+  PoolOptions,
+  ReplayVersionRange,
+  RuntimeOptions,
+} from './options.js'
 export { type EntraOptions, type PoolStats, PostgresProvider, type ProviderSource, type ProviderStats } from './provider.js'
 export { type ActivityOptions, OrchestrationContext, type ResultOf } from './replay/context.js'
 export type { RaceResult, Settled } from './replay/joins.js'

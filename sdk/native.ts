@@ -5,7 +5,7 @@
  */
 import { HoldfastError } from './errors.js'
 import { loadBinding } from './load-binding.cjs'
-import type { NativePoolOptions, NativeRuntimeOptions } from './options.js'
+import type { NativePoolOptions, NativeRuntimeOptions } from './option-check.js'
 import type { NativeLogLine } from './trace.js'
 import type { Outcome } from './unwrap.js'
 
@@ -63,12 +63,21 @@ export interface NativeLog {
   logLine(line: NativeLogLine): void
 }
 
+/** Rules and defaults. */
+export interface NativeOptions {
+  /** Every option of a runtime in force, or the broken rule. */
+  ofRuntime(options: NativeRuntimeOptions): Outcome<NativeRuntimeOptions>
+  /** The same for a provider. */
+  ofPool(options: NativePoolOptions): Outcome<NativePoolOptions>
+}
+
 /** The addon. */
 export interface NativeBinding {
   JsPostgresProvider: { connect(url: string, schema: string, options: NativePoolOptions): Promise<Outcome<NativeProvider>> }
   JsClient: new (provider: NativeProvider) => NativeClient
   JsRuntime: new (provider: NativeProvider, options: NativeRuntimeOptions) => NativeRuntime
   JsLog: NativeLog
+  JsOptions: NativeOptions
 }
 
 let loaded: NativeBinding | undefined

@@ -1,76 +1,131 @@
 /**
- * Options: which there are, what they may hold, and where they come from (argument first, then environment). Defaults live
- * in the engine, once; here an absent option stays absent. A bad one is refused with its name, its value and the rule.
+ * Options: which there are and what they mean. `docs/options.md` is written from the comments here; defaults and rules are the
+ * engine's, `option-check.ts` reads and checks what is given.
  */
-import { HoldfastError } from './errors.js'
 import type { LogFormat, LogLevel } from './trace.js'
-import { invalidOption as invalid } from './option-errors.js'
-import { type NativeTagFilter, type WorkerTagFilter, checkTagFilter, tagFilterOfText, tagsOfText } from './tag-filter.js'
+import type { WorkerTagFilter } from './tag-filter.js'
 
 /** A time in ms, or a text with a unit: `'250ms'`, `'30s'`, `'5m'`, `'1h'`, `'7d'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
-/** Options of a runtime. */
+/** A range of versions of this package, both ends included; an end that is left out is the default's. */
+export interface ReplayVersionRange {
+  /** The oldest, such as `'0.1.0'`. */
+  min?: string
+  /** The newest. */
+  max?: string
+}
+
+/** Options of a runtime. Each is also an environment variable: `HOLDFAST_WORKER_CONCURRENCY`. */
 export interface JsRuntimeOptions {
   /** Turns in progress at once; 0 runs none here. Default: twice the cores, at least 4. */
   orchestrationConcurrency?: number
   /** Activities in progress at once; 0 runs none here. Default: four times the cores, at least 8. */
   workerConcurrency?: number
-  /** Shortest time between two empty claims. Default: 100 ms. */
+  /** Shortest time between two empty claims; at least 1 ms. Default: 100 ms. */
   dispatcherPollIntervalMs?: Duration
   /**
-   * Longest sleep when idle. Work of other processes is looked for every second all the same, unless
-   * `dispatcherPollIntervalMs` is longer. Default: 5 s.
+   * Longest sleep when idle, at least 1 ms. Without a listener, work of other processes is looked for every second all the
+   * same, unless `dispatcherPollIntervalMs` is longer. Default: 5 s.
    */
   dispatcherLongPollTimeoutMs?: Duration
-  /** Lease of a turn. Default: 5 s. */
-  orchestratorLockTimeoutMs?: Duration
-  /** How long before its end a lease of a turn of 15 s or more is renewed. Default: 2 s. */
-  orchestratorLockRenewalBufferMs?: Duration
-  /** Lease of an activity. Default: 30 s. */
-  workerLockTimeoutMs?: Duration
-  /** How long before its end a lease of an activity of 15 s or more is renewed. Default: 5 s. */
-  workerLockRenewalBufferMs?: Duration
-  /** Deliveries of one item before it is poisoned; at least 1. Default: 10. */
-  maxAttempts?: number
-  /** Time limit of one try of an activity that sets none itself. Default: none. */
-  activityTimeoutMs?: Duration
-  /** Added to the lease of the second delivery, doubling from then on. Default: 1 s. */
-  retryBackoffBaseMs?: Duration
+  /** Delay of an item whose handler or version this node lacks, doubling each time. Default: 1 s. */
+  unregisteredBackoffBaseMs?: Duration
   /** Upper bound of that. Default: 60 s. */
-  retryBackoffMaxMs?: Duration
-  /** From the abort signal to giving up on an activity. Default: 10 s. */
-  activityCancellationGracePeriodMs?: Duration
-  /** Stable identity of this node. Default: host name and process id. */
-  workerNodeId?: string
+  unregisteredBackoffMaxMs?: Duration
   /**
    * Which activities this runtime takes, by tag. One whose tag no running runtime takes waits, for ever: race it against a
    * timer where that can happen. Default: `'defaultOnly'`, those without a tag.
    */
   workerTagFilter?: WorkerTagFilter
-  /** The 1 to 5 tags of `workerTagFilter: 'tags'` or `'defaultAnd'`. */
+  /** The 1 to 5 tags of `workerTagFilter: 'tags'` or `'defaultAnd'`. Default: none. */
   workerTagFilterTags?: readonly string[]
-  /** Time between two heartbeats. Default: 5 s. */
+  /** Versions of this package whose histories are replayed here. Default: up to this version. */
+  supportedReplayVersions?: ReplayVersionRange
+  /** Lease of a turn; at least 1 ms. Default: 5 s. */
+  orchestratorLockTimeoutMs?: Duration
+  /** How long before its end a lease of a turn of 15 s or more is renewed; below that it is renewed at half. Default: 2 s. */
+  orchestratorLockRenewalBufferMs?: Duration
+  /** Lease of an activity; at least 1 ms. Default: 30 s. */
+  workerLockTimeoutMs?: Duration
+  /** How long before its end a lease of an activity of 15 s or more is renewed; below that it is renewed at half. Default: 5 s. */
+  workerLockRenewalBufferMs?: Duration
+  /** Deliveries of one item before it is poisoned; at least 1. Default: 10. */
+  maxAttempts?: number
+  /** Added to the lease of the second delivery, doubling from then on. Default: 1 s. */
+  retryBackoffBaseMs?: Duration
+  /** Upper bound of that. Default: 60 s. */
+  retryBackoffMaxMs?: Duration
+  /** Lease of a session; at least 1 ms. Default: 30 s. */
+  sessionLockTimeoutMs?: Duration
+  /** How long before its end a lease of a session of 15 s or more is renewed; below that it is renewed at half. Default: 5 s. */
+  sessionLockRenewalBufferMs?: Duration
+  /**
+   * A session without work for this long is given up. It must be longer than the time between two renewals of an activity's
+   * lease; unless it is given it is at least twice that. Default: 5 min.
+   */
+  sessionIdleTimeoutMs?: Duration
+  /** Time between two sweeps of ended sessions; at least 1 ms. Default: 5 min. */
+  sessionCleanupIntervalMs?: Duration
+  /** Sessions held here at once; 0 takes none. Default: 10. */
+  maxSessionsPerRuntime?: number
+  /** Time between two heartbeats; at least 1 ms. Default: 5 s. */
   heartbeatIntervalMs?: Duration
   /** Silence after which a node counts as dead; at least four heartbeat intervals. Default: 30 s. */
   staleAfterMs?: Duration
+  /** Stable identity of this node, 1 to 512 bytes. Default: host name and process id. */
+  workerNodeId?: string
+  /**
+   * How long before others may take over a node whose heartbeats fail starts nothing more and stops its activities; less than
+   * `staleAfterMs` minus one interval. Default: two heartbeat intervals.
+   */
+  selfFenceMarginMs?: Duration
+  /**
+   * Which processes have a session that listens for work of others: each, one elected among all (the others poll), or none.
+   * Default: `'each'`.
+   */
+  listener?: 'each' | 'elected' | 'off'
+  /** JavaScript that stands still for this long is stalled: nothing new is claimed; 0 turns it off. Default: 5 s. */
+  eventLoopStallTimeoutMs?: Duration
+  /** JavaScript that stands still for this long hangs; more than the stall timeout; 0 turns it off. Default: 2 min. */
+  eventLoopHangTimeoutMs?: Duration
+  /** What is done then: give up the leases so that others take over, or end the process. Default: `'fence'`. */
+  eventLoopHangAction?: 'fence' | 'exit'
   /** Live executions kept between turns; 0 replays every turn. Default: 1000. */
   stickyCacheSize?: number
   /** Encoded history bytes of live executions kept between turns; 0 replays every turn. Default: 64 MiB. */
   stickyCacheBytes?: number
-  /** Longest input, output, event or error in bytes. Default: 64 MiB. */
+  /** Time limit of one try of an activity that sets none itself; at least 1 ms. Default: none. */
+  activityTimeoutMs?: Duration
+  /** From the abort signal to giving up on an activity. Default: 10 s. */
+  activityCancellationGracePeriodMs?: Duration
+  /** Longest input, output, event or error in bytes; at most 1 000 000 000. Default: 64 MiB. */
   payloadByteLimit?: number
+  /** Most events of one execution before a turn; an execution beyond it fails. Default: 1 000 000. */
+  historyEventLimit?: number
+  /** Most bytes of history of one execution before a turn, at most the default; an execution beyond it fails. Default: 256 MiB. */
+  historyByteLimit?: number
+  /** Most steps that one turn may ask for; an execution beyond it fails before any is written. Default: 100 000. */
+  fanOutLimit?: number
+  /** Most messages of one execution that its code has not read; an execution beyond it fails. Default: 100 000. */
+  mailboxLimit?: number
+  /** Instances that ended longer ago than this are deleted with all they have; at least 1 ms. Default: none. */
+  retentionMs?: Duration
+  /** Messages to an id that does not exist are kept this long, then dropped; at least 1 ms. Default: 1 day. */
+  unknownInstanceRetentionMs?: Duration
+  /** How a log line looks. The first runtime of a process decides. Default: `'compact'`. */
+  logFormat?: LogFormat
   /** Severity of the lines of orchestrations and activities that are logged. The first runtime of a process decides. Default: `'info'`. */
   logLevel?: LogLevel
-  /** How a line looks. The first runtime of a process decides. Default: `'compact'`. */
-  logFormat?: LogFormat
-  /** Shown with each line of orchestrations and activities. Default: none. */
+  /** Name of this service, 1 to 256 bytes, shown with each line of orchestrations and activities. Default: `'holdfast'`. */
   serviceName?: string
-  /** The same. Default: none. */
+  /** Version of this service, 1 to 256 bytes, shown like its name. Default: none. */
   serviceVersion?: string
+  /** Time between two looks at the depths of the queues; at least 1 ms. Default: 60 s. */
+  gaugePollIntervalMs?: Duration
 }
 
-/** Options of a connection pool. */
+/** Options of a provider and its pool. Each is also an environment variable: `HOLDFAST_POOL_MAX_CLIENTS`. */
 export interface JsPoolOptions {
   /** Connections at most, 1 to 32. Default: 8. */
   maxClients?: number
@@ -98,9 +153,9 @@ export interface JsPoolOptions {
   breakerOpenMs?: Duration
   /** Whether a transaction-mode pooler is in between. Default: `'auto'`. */
   pooled?: boolean | 'auto'
-  /** URL that leads past the pooler, for migrations and heartbeats. Default: the same URL. */
+  /** URL that leads past the pooler, for migrations, heartbeats and LISTEN; as a variable `HOLDFAST_DIRECT_URL`. Default: derived from the URL. */
   directUrl?: string
-  /** Application name shown in `pg_stat_activity`. Default: `holdfast`. */
+  /** Application name shown in `pg_stat_activity`, 1 to 48 bytes. Default: `'holdfast'`. */
   applicationName?: string
   /** Whether connecting brings the schema up to this version, or refuses one of another version. Default: `'apply'`. */
   migrate?: 'apply' | 'verify'
@@ -112,230 +167,17 @@ export type RuntimeOptions = JsRuntimeOptions
 /** The same as {@link JsPoolOptions}. */
 export type PoolOptions = JsPoolOptions
 
-type Checked<T> = { [K in keyof T]: T[K] extends Duration | undefined ? number : T[K] }
+/** Where the value of an option comes from. */
+export type OptionSource = 'default' | 'environment' | 'argument'
 
-/** Runtime options as they cross to the addon: every time a number of ms. */
-export type NativeRuntimeOptions = Omit<Checked<RuntimeOptions>, keyof NativeTagFilter> & NativeTagFilter
-
-/** Pool options as they cross to the addon: `pooled` is a word. */
-export type NativePoolOptions = Omit<Checked<PoolOptions>, 'pooled'> & { pooled?: 'auto' | 'true' | 'false' }
-
-type Kind =
-  | { readonly is: 'count' | 'ms'; readonly min: number; readonly max: number }
-  | { readonly is: 'text' }
-  | { readonly is: 'word'; readonly words: readonly (string | boolean)[] }
-  /** Checked together with another option; here only its text is read. */
-  | { readonly is: 'joint'; readonly read: (text: string) => unknown }
-
-/** The engine counts in 32 bits. */
-const MAX_COUNT = 4_294_967_295
-/** A hundred years: far above any sensible time and still exact in every unit. */
-const MAX_MS = 100 * 365 * 86_400_000
-
-const count = (min: number, max = MAX_COUNT): Kind => ({ is: 'count', min, max })
-const ms = (min = 0): Kind => ({ is: 'ms', min, max: MAX_MS })
-const word = (...words: (string | boolean)[]): Kind => ({ is: 'word', words })
-const text: Kind = { is: 'text' }
-
-type Table<T> = Readonly<Record<keyof T & string, Kind>>
-
-const RUNTIME: Table<Required<NativeRuntimeOptions>> = {
-  orchestrationConcurrency: count(0),
-  workerConcurrency: count(0),
-  dispatcherPollIntervalMs: ms(1),
-  dispatcherLongPollTimeoutMs: ms(1),
-  orchestratorLockTimeoutMs: ms(1),
-  orchestratorLockRenewalBufferMs: ms(),
-  workerLockTimeoutMs: ms(1),
-  workerLockRenewalBufferMs: ms(),
-  maxAttempts: count(1),
-  activityTimeoutMs: ms(1),
-  retryBackoffBaseMs: ms(),
-  retryBackoffMaxMs: ms(),
-  activityCancellationGracePeriodMs: ms(),
-  workerNodeId: text,
-  workerTagFilter: { is: 'joint', read: tagFilterOfText },
-  workerTagFilterTags: { is: 'joint', read: tagsOfText },
-  heartbeatIntervalMs: ms(1),
-  staleAfterMs: ms(1),
-  stickyCacheSize: count(0),
-  stickyCacheBytes: count(0, Number.MAX_SAFE_INTEGER),
-  // PostgreSQL holds at most 1 GiB in one value.
-  payloadByteLimit: count(1, 1_000_000_000),
-  logLevel: word('off', 'error', 'warn', 'info', 'debug', 'trace'),
-  logFormat: word('compact', 'pretty', 'json'),
-  serviceName: text,
-  serviceVersion: text,
+/** The value of an option in force, `null` for none, and where it comes from. */
+export interface OptionInForce<T> {
+  value: T | null
+  source: OptionSource
 }
 
-const POOL: Table<Required<NativePoolOptions>> = {
-  maxClients: count(1, 32),
-  maxWaiting: count(0),
-  acquireTimeoutMs: ms(1),
-  queryTimeoutMs: ms(1),
-  idleTimeoutMs: ms(1),
-  connectTimeoutMs: ms(1),
-  keepAliveIntervalMs: ms(1),
-  retryAttempts: count(0),
-  retryBaseDelayMs: ms(),
-  retryMaxDelayMs: ms(),
-  breakerThreshold: count(1),
-  breakerOpenMs: ms(1),
-  pooled: word('auto', true, false),
-  directUrl: text,
-  applicationName: text,
-  migrate: word('apply', 'verify'),
-}
+/** Every option with its value in force; times in ms. */
+export type OptionsInForce<T> = { readonly [K in keyof T]-?: OptionInForce<InMs<T[K]>> }
 
-/** Values that a rule between two options needs when only one of them is given; the engine's defaults. */
-const ASSUMED: Readonly<Record<string, number>> = {
-  heartbeatIntervalMs: 5000,
-  staleAfterMs: 30_000,
-  orchestratorLockTimeoutMs: 5000,
-  orchestratorLockRenewalBufferMs: 2000,
-  workerLockTimeoutMs: 30_000,
-  workerLockRenewalBufferMs: 5000,
-  retryBackoffBaseMs: 1000,
-  retryBackoffMaxMs: 60_000,
-  retryBaseDelayMs: 50,
-  retryMaxDelayMs: 1000,
-}
-
-/** Pairs in which the first must not exceed the second. */
-const ORDERED: readonly (readonly [string, string])[] = [
-  ['retryBackoffBaseMs', 'retryBackoffMaxMs'],
-  ['retryBaseDelayMs', 'retryMaxDelayMs'],
-]
-
-/** Below this a lease is renewed at half its time and the buffer is not used. */
-const BUFFER_FROM_MS = 15_000
-
-type Environment = Readonly<Record<string, string | undefined>>
-
-/** Checks the options of a runtime and adds those of the environment. */
-export function checkRuntimeOptions(given: RuntimeOptions | undefined, environment: Environment = process.env): NativeRuntimeOptions {
-  const { dispatcherPollInterval, ...options } = record(given, 'runtime options')
-  if (dispatcherPollInterval !== undefined && options['dispatcherPollIntervalMs'] === undefined) {
-    options['dispatcherPollIntervalMs'] = dispatcherPollInterval
-  }
-  const checked = checkAll(options, RUNTIME, (name) => environment[`HOLDFAST_${upperSnake(name)}`])
-  checkLease(checked, 'orchestratorLockTimeoutMs', 'orchestratorLockRenewalBufferMs')
-  checkLease(checked, 'workerLockTimeoutMs', 'workerLockRenewalBufferMs')
-  checkStale(checked)
-  checkOrder(checked)
-  const { workerTagFilter, workerTagFilterTags, ...others } = checked
-  return { ...others, ...checkTagFilter(workerTagFilter, workerTagFilterTags) } as NativeRuntimeOptions
-}
-
-/** Checks the options of a pool and adds those of the environment. */
-export function checkPoolOptions(given: PoolOptions | undefined, environment: Environment = process.env): NativePoolOptions {
-  const variable = (name: string): string => (name === 'directUrl' ? 'HOLDFAST_DIRECT_URL' : `HOLDFAST_POOL_${upperSnake(name)}`)
-  const checked = checkAll(record(given, 'pool options'), POOL, (name) => environment[variable(name)])
-  checkOrder(checked)
-  if (checked['pooled'] !== undefined) checked['pooled'] = String(checked['pooled'])
-  return checked as NativePoolOptions
-}
-
-type Values = Record<string, unknown>
-
-function record(given: unknown, what: string): Values {
-  if (given === undefined || given === null) return {}
-  if (typeof given !== 'object' || Array.isArray(given)) throw invalid(what, given, 'an object')
-  return { ...given }
-}
-
-function checkAll(given: Values, table: Readonly<Record<string, Kind>>, variable: (name: string) => string | undefined): Values {
-  for (const name of Object.keys(given)) {
-    if (!Object.hasOwn(table, name)) {
-      throw new HoldfastError(`unknown option '${name}'${hint(name, Object.keys(table))}`, { code: 'INVALID_OPTION' })
-    }
-  }
-  const checked: Values = {}
-  for (const [name, kind] of Object.entries(table)) {
-    const value = given[name] ?? fromText(variable(name), kind)
-    if (value !== undefined) checked[name] = check(name, value, kind)
-  }
-  return checked
-}
-
-/** The value that an environment variable's text stands for; blank is unset. */
-function fromText(variable: string | undefined, kind: Kind): unknown {
-  const trimmed = variable?.trim()
-  if (trimmed === undefined || trimmed === '') return undefined
-  if (kind.is === 'word') return trimmed === 'true' ? true : trimmed === 'false' ? false : trimmed
-  if (kind.is === 'text') return trimmed
-  if (kind.is === 'joint') return kind.read(trimmed)
-  return /^[-+.\d]/.test(trimmed) && !Number.isNaN(Number(trimmed)) ? Number(trimmed) : trimmed
-}
-
-function check(name: string, value: unknown, kind: Kind): unknown {
-  switch (kind.is) {
-    case 'count':
-      return checkNumber(name, value, value, kind.min, kind.max, 'a whole number')
-    case 'ms':
-      return checkNumber(name, value, toMs(value), kind.min, kind.max, "a whole number of ms, or a text such as '30s'")
-    case 'text':
-      if (typeof value !== 'string' || value === '' || value.includes('\0') || !value.isWellFormed()) {
-        throw invalid(name, value, 'a non-empty string')
-      }
-      return value
-    case 'joint':
-      return value
-    case 'word':
-      if (!kind.words.includes(value as string)) {
-        throw invalid(name, value, `one of ${kind.words.map((each) => JSON.stringify(each)).join(', ')}`)
-      }
-      return value
-  }
-}
-
-function checkNumber(name: string, given: unknown, value: unknown, min: number, max: number, rule: string): number {
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < min || value > max) {
-    throw invalid(name, given, `${rule} from ${min} to ${max}`)
-  }
-  return value
-}
-
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-function toMs(value: unknown): unknown {
-  if (typeof value !== 'string') return value
-  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/.exec(value.trim())
-  if (match === null) return value
-  // Rounded, because 1.1 s is not a whole number of ms in binary fractions.
-  return Math.round(Number(match[1]) * (UNITS[match[2] ?? ''] ?? Number.NaN))
-}
-
-function numberIn(values: Values, name: string): number {
-  return (values[name] as number | undefined) ?? ASSUMED[name] ?? 0
-}
-
-function checkLease(values: Values, timeout: string, buffer: string): void {
-  const lease = numberIn(values, timeout)
-  if (lease < BUFFER_FROM_MS || numberIn(values, buffer) < lease) return
-  throw invalid(buffer, numberIn(values, buffer), `less than ${timeout} (${lease}) when that is ${BUFFER_FROM_MS} or more`)
-}
-
-function checkStale(values: Values): void {
-  const interval = numberIn(values, 'heartbeatIntervalMs')
-  const stale = numberIn(values, 'staleAfterMs')
-  if (stale < 4 * interval) throw invalid('staleAfterMs', stale, `at least four times heartbeatIntervalMs (${interval})`)
-}
-
-function checkOrder(values: Values): void {
-  for (const [base, max] of ORDERED) {
-    // Only the options of this table can be there; the other table's pairs compare their defaults.
-    if (numberIn(values, base) <= numberIn(values, max)) continue
-    throw invalid(base, numberIn(values, base), `at most ${max} (${numberIn(values, max)})`)
-  }
-}
-
-function hint(name: string, known: readonly string[]): string {
-  const wanted = name.toLowerCase()
-  const near = known.find((each) => each.toLowerCase() === wanted || each.toLowerCase() === `${wanted}ms`)
-  return near === undefined ? '' : `; did you mean '${near}'?`
-}
-
-function upperSnake(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()
-}
+/** A time as a number of ms. */
+type InMs<V> = Duration extends V ? number : Exclude<V, undefined>

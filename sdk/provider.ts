@@ -6,7 +6,9 @@ import { HoldfastError, errorOfCode } from './errors.js'
 import { EventEmission, type EventKind, type EventListener } from './events.js'
 import { checkName, invalidArgument, kindOf } from './ids.js'
 import { type NativeProvider, binding } from './native.js'
-import { type NativePoolOptions, type PoolOptions, checkPoolOptions } from './options.js'
+import type { NativePoolOptions } from './option-check.js'
+import type { JsPoolOptions, OptionsInForce, PoolOptions } from './options.js'
+import { type Resolved, resolvePoolOptions } from './options-in-force.js'
 import { unwrap } from './unwrap.js'
 
 /** Where the URL of a provider came from. */
@@ -106,17 +108,19 @@ export class PostgresProvider {
   /** Schema of the tables. */
   readonly schema: string
   readonly #native: NativeProvider
+  readonly #options: OptionsInForce<JsPoolOptions>
   readonly #release: () => Promise<void>
   readonly #events: EventEmission
   #closing: Promise<void> | undefined
 
   /** @internal */
-  protected constructor(native: NativeProvider, address: Address, schema: string) {
+  protected constructor(native: NativeProvider, address: Address, schema: string, options: OptionsInForce<JsPoolOptions>) {
     if (typeof native !== 'object' || native === null || typeof native.stats !== 'function') {
       throw invalidArgument('a PostgresProvider is not made with new: use await PostgresProvider.connect(url)')
     }
     this.#native = native
     this.#events = new EventEmission(native)
+    this.#options = options
     this.source = address.source
     this.schema = schema
     this.#release = address.release
@@ -159,6 +163,16 @@ export class PostgresProvider {
     _options?: EntraOptions,
   ): Promise<PostgresProvider> {
     throw entraUnsupported('schema and Entra', host, port, database, user)
+  }
+
+  /**
+   * Every option with its value in force and where it comes from; a URL without its password.
+   *
+   * @example
+   * provider.options().maxClients // { value: 8, source: 'default' }
+   */
+  options(): OptionsInForce<JsPoolOptions> {
+    return this.#options
   }
 
   /** Numbers of the pool and of the engine. */
@@ -216,8 +230,8 @@ export class PostgresProvider {
   }
 
   /** @internal */
-  static make(native: NativeProvider, address: Address, schema: string): PostgresProvider {
-    return new PostgresProvider(native, address, schema)
+  static make(native: NativeProvider, address: Address, schema: string, options: OptionsInForce<JsPoolOptions>): PostgresProvider {
+    return new PostgresProvider(native, address, schema, options)
   }
 
   /** @internal The native side, for clients and runtimes. */
@@ -240,19 +254,19 @@ export function nativeOf(provider: PostgresProvider): NativeProvider {
 }
 
 async function open(url: string | undefined, schema: string, options: PoolOptions | undefined): Promise<PostgresProvider> {
-  const checked = checkPoolOptions(options)
-  return await connectTo(await addressOf(url), schema, checked, PostgresProvider.make)
+  const resolved = resolvePoolOptions(options)
+  return await connectTo(await addressOf(url), schema, resolved, PostgresProvider.make)
 }
 
 /** Connects to an address, which is let go of when that fails; `make` makes the provider. */
 export async function connectTo<P extends PostgresProvider>(
   address: Address,
   schema: string,
-  options: NativePoolOptions = checkPoolOptions(undefined),
-  make: (native: NativeProvider, address: Address, schema: string) => P,
+  options: Resolved<NativePoolOptions, JsPoolOptions> = resolvePoolOptions(undefined),
+  make: (native: NativeProvider, address: Address, schema: string, options: OptionsInForce<JsPoolOptions>) => P,
 ): Promise<P> {
   try {
-    return make(unwrap(await binding().JsPostgresProvider.connect(address.url, schema, options)), address, schema)
+    return make(unwrap(await binding().JsPostgresProvider.connect(address.url, schema, options.given)), address, schema, options.shown)
   } catch (error) {
     await address.release()
     throw error instanceof HoldfastError ? prefixed(error) : error

@@ -19,7 +19,9 @@ import { HoldfastError } from './errors.js'
 import { checkVersion, checkWhole } from './ids.js'
 import type { MetricsSnapshot } from './metrics.js'
 import { type NativeRuntime, binding } from './native.js'
-import { type Duration, type NativeRuntimeOptions, type RuntimeOptions, checkRuntimeOptions } from './options.js'
+import type { NativeRuntimeOptions } from './option-check.js'
+import type { Duration, JsRuntimeOptions, OptionsInForce, RuntimeOptions } from './options.js'
+import { resolveRuntimeOptions } from './options-in-force.js'
 import { DEFAULT_PAYLOAD_BYTES } from './payload.js'
 import { type PostgresProvider, nativeOf } from './provider.js'
 import { type OrchestrationBody, DEFAULT_VERSION, Registry } from './registry.js'
@@ -57,8 +59,9 @@ interface Batch {
  */
 export class Runtime {
   readonly #provider: PostgresProvider
-  readonly #options: NativeRuntimeOptions
   readonly #native: NativeRuntime
+  readonly #options: OptionsInForce<JsRuntimeOptions>
+  readonly #values: NativeRuntimeOptions
   readonly #registry = new Registry()
   readonly #driver: Driver
   readonly #runner: ActivityRunner
@@ -73,11 +76,12 @@ export class Runtime {
 
   /** `dispatcherPollInterval` is another name of `dispatcherPollIntervalMs`. */
   constructor(provider: PostgresProvider, options?: RuntimeOptions & { dispatcherPollInterval?: Duration }) {
-    const checked = checkRuntimeOptions(options)
-    const limit = checked.payloadByteLimit ?? DEFAULT_PAYLOAD_BYTES
+    const { given, values, shown } = resolveRuntimeOptions(options)
+    const limit = values.payloadByteLimit ?? DEFAULT_PAYLOAD_BYTES
     this.#provider = provider
-    this.#options = checked
-    this.#native = new (binding().JsRuntime)(nativeOf(provider), checked)
+    this.#options = shown
+    this.#values = values
+    this.#native = new (binding().JsRuntime)(nativeOf(provider), given)
     this.#driver = new Driver(
       (start) => this.#bodyOf(start),
       (reply) => this.#answer('turn', reply),
@@ -89,6 +93,16 @@ export class Runtime {
       (answer) => this.#answer('activity', answer),
       limit,
     )
+  }
+
+  /**
+   * Every option with its value in force and where it comes from.
+   *
+   * @example
+   * runtime.options().maxAttempts // { value: 10, source: 'default' }
+   */
+  options(): OptionsInForce<JsRuntimeOptions> {
+    return this.#options
   }
 
   /** Registers an activity. Of two functions under one name the first one stays, with a warning of the process. */
@@ -171,8 +185,7 @@ export class Runtime {
       throw new HoldfastError(message, { code: 'RUNTIME_STARTED' })
     }
     this.#state = 'started'
-    const { logLevel = 'info', logFormat = 'compact', serviceName, serviceVersion } = this.#options
-    binding().JsLog.startLogging(logLevel, logFormat, serviceName, serviceVersion)
+    this.#startLogging()
     try {
       unwrap(await this.#native.start(this.#registry.close()))
     } catch (error) {
@@ -212,6 +225,11 @@ export class Runtime {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.shutdown()
+  }
+
+  #startLogging(): void {
+    const { logLevel, logFormat, serviceName, serviceVersion } = this.#values
+    binding().JsLog.startLogging(logLevel ?? 'info', logFormat ?? 'compact', serviceName, serviceVersion)
   }
 
   async #shutdown(timeoutMs: number): Promise<void> {

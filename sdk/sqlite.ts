@@ -5,6 +5,7 @@
 import { HoldfastError } from './errors.js'
 import { invalidArgument, kindOf } from './ids.js'
 import type { NativeProvider } from './native.js'
+import type { JsPoolOptions, OptionsInForce } from './options.js'
 import { type Address, PostgresProvider, connectTo } from './provider.js'
 
 /** What `sdk/dev` gives. */
@@ -46,8 +47,8 @@ export class SqliteProvider extends PostgresProvider {
   }
 
   /** @internal */
-  static override make(native: NativeProvider, address: Address, schema: string): SqliteProvider {
-    return new SqliteProvider(native, address, schema)
+  static override make(native: NativeProvider, address: Address, schema: string, options: OptionsInForce<JsPoolOptions>): SqliteProvider {
+    return new SqliteProvider(native, address, schema, options)
   }
 }
 

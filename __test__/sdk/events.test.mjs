@@ -26,7 +26,7 @@ async function tellingProvider(t) {
       return JSON.stringify(addon.kept.splice(0))
     },
   }
-  useBinding({ JsPostgresProvider: { connect: async () => ({ value: native }) } })
+  useBinding({ JsPostgresProvider: { connect: async () => ({ value: native }) }, JsOptions: { ofPool: (value) => ({ value }) } })
   t.after(() => useBinding(undefined))
   return { provider: await PostgresProvider.connect('postgres://nowhere/d'), addon }
 }

@@ -1,12 +1,26 @@
 // Options: refused by name with value and rule; the environment fills in what the argument leaves open.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { fakeProvider, holdfast } from '../support/app.mjs'
 
-const { checkRuntimeOptions, checkPoolOptions } = createRequire(import.meta.url)('../../dist/cjs/options.js')
-const runtime = (options, environment = {}) => checkRuntimeOptions(options, environment)
-const pool = (options, environment = {}) => checkPoolOptions(options, environment)
+const require = createRequire(import.meta.url)
+const { checkRuntimeOptions, checkPoolOptions } = require('../../dist/cjs/option-check.js')
+const { resolveRuntimeOptions, resolvePoolOptions } = require('../../dist/cjs/options-in-force.js')
+const { useBinding } = require('../../dist/cjs/native.js')
+const runtime = (options, environment = {}) => checkRuntimeOptions(options, environment).options
+const pool = (options, environment = {}) => checkPoolOptions(options, environment).options
+/** With the engine's own rules and defaults. */
+const inForce = (options) => (useBinding(undefined), resolveRuntimeOptions(options).shown)
+const poolInForce = (options) => (useBinding(undefined), resolvePoolOptions(options).shown)
+/** Names of one table of the TypeScript side. */
+function holdfastTable(name) {
+  const source = readFileSync(new URL('../../sdk/option-check.ts', import.meta.url), 'utf8')
+  const body = source.split(`const ${name}:`)[1].split('\n}\n')[0]
+  return Object.fromEntries([...body.matchAll(/^ {2}(\w+):/gm)].map(([, key]) => [key, true]))
+}
+
 const refused = (act, text) =>
   assert.throws(act, (error) => {
     assert.ok(error instanceof holdfast.HoldfastError)
@@ -40,6 +54,9 @@ test('an unknown option is refused, with the near one', () => {
   refused(() => runtime({ workerLockTimeout: 5 }), /unknown option 'workerLockTimeout'; did you mean 'workerLockTimeoutMs'\?/)
   refused(() => runtime({ MAXATTEMPTS: 5 }), /did you mean 'maxAttempts'/)
   refused(() => pool({ size: 5 }), /^unknown option 'size'$/)
+  refused(() => runtime({ dispatcherPolIntervalMs: 1 }), /did you mean 'dispatcherPollIntervalMs'/)
+  refused(() => runtime({ maxClients: 5 }), /^unknown option 'maxClients'; it is one of PostgresProvider/)
+  refused(() => pool({ workerConcurrency: 5 }), /it is one of new Runtime/)
   refused(() => runtime({ constructor: 1 }), /unknown option 'constructor'/)
   refused(() => runtime([1]), /runtime options: an array is not allowed/)
 })
@@ -51,17 +68,71 @@ test('wrong types, negative, fractional and non-finite numbers are refused with 
   }
   for (const value of ['soon', '5', '5 weeks', '-5s', -5, Number.NaN]) refused(() => runtime({ staleAfterMs: value }), /staleAfterMs.*'30s'/)
   refused(() => runtime({ workerNodeId: '' }), /workerNodeId.*non-empty string/)
-  refused(() => pool({ maxClients: 33 }), /maxClients: 33 .*from 1 to 32/)
+  refused(() => poolInForce({ maxClients: 33 }), /maxClients: 33 .*at most 32.*scale replicas/)
   refused(() => pool({ migrate: 'never' }), /migrate.*"apply", "verify"/)
   refused(() => pool({ pooled: 'maybe' }), /pooled: "maybe".*"auto", true, false/)
 })
 
 test('impossible combinations are refused, also when one side is the default', () => {
-  refused(() => runtime({ heartbeatIntervalMs: 10_000 }), /staleAfterMs: 30000 .*at least four times heartbeatIntervalMs \(10000\)/)
-  refused(() => runtime({ staleAfterMs: 10_000 }), /staleAfterMs: 10000/)
-  refused(() => runtime({ retryBackoffBaseMs: '2m' }), /retryBackoffBaseMs: 120000 .*at most retryBackoffMaxMs \(60000\)/)
-  refused(() => runtime({ workerLockTimeoutMs: 20_000, workerLockRenewalBufferMs: 20_000 }), /workerLockRenewalBufferMs: 20000 .*less than workerLockTimeoutMs/)
-  refused(() => pool({ retryBaseDelayMs: 5000 }), /retryBaseDelayMs: 5000/)
+  refused(() => inForce({ heartbeatIntervalMs: 10_000 }), /staleAfterMs: 30000 .*at least four times heartbeatIntervalMs \(10000\)/)
+  refused(() => inForce({ staleAfterMs: 10_000 }), /staleAfterMs: 10000/)
+  refused(() => inForce({ retryBackoffBaseMs: '2m' }), /retryBackoffBaseMs: 120000 .*at most retryBackoffMaxMs \(60000\)/)
+  refused(() => inForce({ unregisteredBackoffMaxMs: 10 }), /unregisteredBackoffBaseMs: 1000 .*at most unregisteredBackoffMaxMs \(10\)/)
+  refused(() => inForce({ workerLockTimeoutMs: 20_000, workerLockRenewalBufferMs: 20_000 }), /workerLockRenewalBufferMs: 20000 .*less than workerLockTimeoutMs/)
+  refused(() => inForce({ sessionIdleTimeoutMs: 1000 }), /sessionIdleTimeoutMs: 1000 .*longer than .*workerLockTimeoutMs/)
+  refused(() => inForce({ selfFenceMarginMs: 25_000 }), /selfFenceMarginMs: 25000 .*less than staleAfterMs minus heartbeatIntervalMs/)
+  refused(() => inForce({ eventLoopStallTimeoutMs: '3m' }), /eventLoopStallTimeoutMs: 180000 .*less than eventLoopHangTimeoutMs \(120000\)/)
+  refused(() => poolInForce({ retryBaseDelayMs: 5000 }), /retryBaseDelayMs: 5000 .*at most retryMaxDelayMs \(1000\)/)
+  refused(() => poolInForce({ applicationName: 'x'.repeat(49) }), /applicationName.*1 to 48 bytes/)
+})
+
+test('a filter given as argument leaves the environment’s list alone, and is shown whole', () => {
+  assert.deepEqual(runtime({ workerTagFilter: 'none' }, { HOLDFAST_WORKER_TAG_FILTER_TAGS: 'gpu' }), { workerTagFilter: 'none' })
+  for (const filter of ['defaultOnly', 'any', 'none', { tags: ['gpu'] }, { defaultAnd: ['gpu', 'tpu'] }]) {
+    assert.deepEqual(inForce({ workerTagFilter: filter }).workerTagFilter, { value: filter, source: 'argument' })
+  }
+})
+
+test('a range of versions is an object, as JSON in the environment', () => {
+  const versions = (options, environment) => runtime(options, environment).supportedReplayVersions
+  assert.deepEqual(versions({ supportedReplayVersions: { min: '0.1.0' } }), { min: '0.1.0' })
+  assert.deepEqual(versions({}, { HOLDFAST_SUPPORTED_REPLAY_VERSIONS: '{"max":"1.0.0"}' }), { max: '1.0.0' })
+  refused(() => versions({}, { HOLDFAST_SUPPORTED_REPLAY_VERSIONS: '1.0.0' }), /supportedReplayVersions: "1.0.0" .*JSON \(from HOLDFAST_SUPPORTED_REPLAY_VERSIONS\)/)
+  refused(() => versions({ supportedReplayVersions: { from: '1.0.0' } }), /an object with 'from'/)
+  refused(() => versions({ supportedReplayVersions: { max: '1.0' } }), /supportedReplayVersions.max: "1.0" .*'1.2.0'/)
+  refused(() => inForce({ supportedReplayVersions: { min: '99.0.0' } }), /supportedReplayVersions: 99.0.0 to .*min that is at most max/)
+})
+
+test('every option in force has its value and its source', (t) => {
+  process.env.HOLDFAST_MAX_ATTEMPTS = '3'
+  process.env.HOLDFAST_POOL_MAX_CLIENTS = '4'
+  t.after(() => {
+    delete process.env.HOLDFAST_MAX_ATTEMPTS
+    delete process.env.HOLDFAST_POOL_MAX_CLIENTS
+  })
+  const all = inForce({ staleAfterMs: '1m' })
+  assert.deepEqual(all.staleAfterMs, { value: 60_000, source: 'argument' })
+  assert.deepEqual(all.maxAttempts, { value: 3, source: 'environment' })
+  assert.deepEqual(all.heartbeatIntervalMs, { value: 5000, source: 'default' })
+  assert.deepEqual(all.selfFenceMarginMs, { value: 10_000, source: 'default' })
+  assert.deepEqual(all.activityTimeoutMs, { value: null, source: 'default' })
+  assert.match(all.workerNodeId.value, /-\d+$/)
+  const known = Object.keys(holdfastTable('RUNTIME'))
+  assert.deepEqual(Object.keys(all).sort(), known.sort())
+
+  const pooled = poolInForce({ pooled: true, directUrl: 'postgres://u:sec%40ret@direct:5432/db?password=sec' })
+  assert.deepEqual(pooled.maxClients, { value: 4, source: 'environment' })
+  assert.deepEqual(pooled.pooled, { value: true, source: 'argument' })
+  assert.deepEqual(pooled.migrate, { value: 'apply', source: 'default' })
+  assert.deepEqual(pooled.directUrl, { value: 'postgres://direct:5432/db', source: 'argument' })
+  assert.deepEqual(Object.keys(pooled).sort(), Object.keys(holdfastTable('POOL')).sort())
+})
+
+test('what is wrong with a variable names the variable', (t) => {
+  refused(() => runtime({}, { HOLDFAST_WORKER_CONCURRENCY: '-4' }), /workerConcurrency: -4 .*\(from HOLDFAST_WORKER_CONCURRENCY\)/)
+  process.env.HOLDFAST_STALE_AFTER_MS = '6s'
+  t.after(() => delete process.env.HOLDFAST_STALE_AFTER_MS)
+  refused(() => inForce({}), /staleAfterMs: 6000 .*\(from HOLDFAST_STALE_AFTER_MS\)/)
 })
 
 test('below 15 s the renewal buffer is ignored, and every lease of a ms or more is accepted', () => {
@@ -89,8 +160,9 @@ test('a password in a URL option is not shown', () => {
 test('new Runtime refuses at once and passes the checked options on', async () => {
   const { provider, log } = await fakeProvider()
   refused(() => new holdfast.Runtime(provider, { maxAttempts: -1 }), /maxAttempts: -1/)
-  new holdfast.Runtime(provider, { maxAttempts: 4, staleAfterMs: '40s' })
+  const made = new holdfast.Runtime(provider, { maxAttempts: 4, staleAfterMs: '40s' })
   assert.deepEqual(log.options, { maxAttempts: 4, staleAfterMs: 40_000 })
+  assert.deepEqual(made.options().maxAttempts, { value: 4, source: 'argument' })
 })
 
 test('the tag filter has several shapes, and its list a rule', () => {

@@ -462,5 +462,7 @@ export function fakeBinding({ cold = false } = {}) {
   }
 
   const JsLog = { initTracing: () => ({}), startLogging() {}, logLine() {} }
-  return { binding: { JsPostgresProvider, JsClient, JsRuntime, JsLog }, log }
+  // Nothing is checked here: every rule is the engine's.
+  const JsOptions = { ofRuntime: (value) => ({ value }), ofPool: (value) => ({ value }) }
+  return { binding: { JsPostgresProvider, JsClient, JsRuntime, JsLog, JsOptions }, log }
 }

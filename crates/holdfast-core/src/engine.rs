@@ -4,7 +4,6 @@
 //! or stop it after the grace, settle, say goodbye last.
 
 use std::{
-    process,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -66,7 +65,7 @@ impl Engine {
         let wake = provider.wakes().register();
         let node = Node {
             provider: Arc::clone(&provider),
-            key: Arc::new(Mutex::new(NodeKey { id: node_id(&config), epoch: 0 })),
+            key: Arc::new(Mutex::new(NodeKey { id: config.liveness.node_id(), epoch: 0 })),
             standing: Arc::new(Standing::new(&config)),
             config,
             keeper,
@@ -317,22 +316,4 @@ async fn answer_loop(
             }
         }
     }
-}
-
-/// The configured identity, or host and process: unique among the processes of all hosts at one time; the epoch tells
-/// successive ones apart.
-fn node_id(config: &EngineConfig) -> String {
-    match &config.liveness.worker_node_id {
-        Some(id) => id.clone(),
-        None => format!("{}-{}", host_name(), process::id()),
-    }
-}
-
-fn host_name() -> String {
-    let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let name =
-        from_kernel.or_else(|| std::env::var("HOSTNAME").ok()).or_else(|| std::env::var("COMPUTERNAME").ok());
-    name.map(|name| name.trim().to_owned())
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| "host".to_owned())
 }

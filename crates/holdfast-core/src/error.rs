@@ -27,8 +27,10 @@ pub enum ErrorKind {
     CommitUnknown,
     /// Stored data cannot be understood.
     Corrupt,
-    /// An argument or option breaks a rule.
+    /// An argument breaks a rule.
     Invalid,
+    /// An option breaks a rule.
+    InvalidOption,
     /// A connection URL cannot be used.
     Url,
     /// A connection URL leads to a provider's direct port where its pooled one must be used.
@@ -62,6 +64,7 @@ impl ErrorKind {
             Self::CommitUnknown => "COMMIT_UNKNOWN",
             Self::Corrupt => "CORRUPT",
             Self::Invalid => "INVALID_ARGUMENT",
+            Self::InvalidOption => "INVALID_OPTION",
             Self::Url => "INVALID_URL",
             Self::DirectUrl => "DIRECT_DATABASE_URL",
             Self::Schema => "SCHEMA",

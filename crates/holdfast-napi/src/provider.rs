@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holdfast_core::provider::Provider;
+use holdfast_core::provider::{Provider, ProviderConfig};
 use napi::{bindgen_prelude::Function, threadsafe_function::ThreadsafeFunctionCallMode};
 use napi_derive::napi;
 
@@ -34,7 +34,8 @@ impl JsPostgresProvider {
     /// Connects and brings the schema up to this version.
     #[napi]
     pub async fn connect(url: String, schema: String, options: JsPoolOptions) -> JsProviderOutcome {
-        match Provider::connect(&url, &schema, options).await {
+        let connected = async { Provider::connect(&url, &schema, ProviderConfig::try_from(options)?).await };
+        match connected.await {
             Ok(inner) => JsProviderOutcome { value: Some(Self { inner }), failure: None },
             Err(error) => JsProviderOutcome { value: None, failure: Some(error.into()) },
         }

@@ -74,7 +74,7 @@ impl JsRuntime {
         let handlers = Handlers::parse(handlers)?;
         let taken = self.options.lock().unwrap_or_else(PoisonError::into_inner).take();
         let options = taken.ok_or_else(|| Error::new(ErrorKind::Invalid, "a runtime can be started once"))?;
-        let engine = Engine::start(Arc::clone(&self.provider), options.into(), handlers).await?;
+        let engine = Engine::start(Arc::clone(&self.provider), options.try_into()?, handlers).await?;
         self.engine.set(engine).map_err(|_| Error::new(ErrorKind::Internal, "the runtime was started twice"))
     }
 }

@@ -1,6 +1,6 @@
 //! The pool's options: defaults, bounds and their checks. Nothing is read from the environment here.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -84,23 +84,17 @@ impl Default for PoolConfig {
 }
 
 impl PoolConfig {
-    /// Checks every rule; the error names the option as JavaScript knows it.
+    /// Checks every rule; the error names the option as JavaScript knows it, the value and the rule.
     pub fn validate(&self) -> Result<()> {
         if self.max_clients > MAX_CLIENTS_CAP {
-            return Err(invalid(
-                "maxClients",
-                format!(
-                    "is {}, above the hard cap of {MAX_CLIENTS_CAP}: scale replicas instead of widening one process",
-                    self.max_clients
-                ),
-            ));
+            let rule = format!(
+                "at most {MAX_CLIENTS_CAP}, the hard cap: scale replicas instead of widening one process"
+            );
+            return Err(invalid("maxClients", self.max_clients, rule));
         }
-        at_least_one("maxClients", self.max_clients)?;
-        at_least_one("maxWaiting", self.max_waiting)?;
-        if self.max_waiting > MAX_WAITING_CAP {
-            return Err(invalid("maxWaiting", format!("is {}, above {MAX_WAITING_CAP}", self.max_waiting)));
-        }
-        at_least_one("breakerThreshold", self.breaker_threshold as usize)?;
+        within("maxClients", self.max_clients, MAX_CLIENTS_CAP)?;
+        within("maxWaiting", self.max_waiting, MAX_WAITING_CAP)?;
+        within("breakerThreshold", self.breaker_threshold as usize, u32::MAX as usize)?;
         for (name, value) in [
             ("acquireTimeoutMs", self.acquire_timeout),
             ("queryTimeoutMs", self.query_timeout),
@@ -111,34 +105,40 @@ impl PoolConfig {
             ("retryMaxDelayMs", self.retry_max_delay),
             ("breakerOpenMs", self.breaker_open),
         ] {
-            if value.is_zero() || value > LONGEST {
-                return Err(invalid(
-                    name,
-                    format!("is {} ms, must be from 1 to {}", value.as_millis(), LONGEST.as_millis()),
-                ));
+            if value.as_millis() == 0 || value > LONGEST {
+                let rule = format!("from 1 ms to {} ms (one day)", LONGEST.as_millis());
+                return Err(invalid(name, value.as_millis(), rule));
             }
         }
         if self.retry_base_delay > self.retry_max_delay {
-            return Err(invalid("retryBaseDelayMs", "is above retryMaxDelayMs".to_owned()));
+            let rule = format!("at most retryMaxDelayMs ({})", self.retry_max_delay.as_millis());
+            return Err(invalid("retryBaseDelayMs", self.retry_base_delay.as_millis(), rule));
         }
         check_application_name(&self.application_name)
     }
 }
 
-fn at_least_one(name: &str, value: usize) -> Result<()> {
-    if value == 0 { Err(invalid(name, "is 0, must be at least 1".to_owned())) } else { Ok(()) }
+fn within(name: &str, value: usize, most: usize) -> Result<()> {
+    if value == 0 || value > most {
+        return Err(invalid(name, value, format!("a whole number from 1 to {most}")));
+    }
+    Ok(())
 }
 
 fn check_application_name(name: &str) -> Result<()> {
     // The server cuts names at 63 bytes; room is left for the suffix of sessions outside the pool.
     if name.is_empty() || name.len() > 48 || name.contains('\0') {
-        return Err(invalid("applicationName", "must have from 1 to 48 bytes and no NUL".to_owned()));
+        let head: String = name.chars().take(80).collect();
+        return Err(invalid("applicationName", format!("{head:?}"), "a text of 1 to 48 bytes without NUL"));
     }
     Ok(())
 }
 
-fn invalid(name: &str, rule: String) -> Error {
-    Error::new(ErrorKind::Invalid, format!("option {name} {rule}"))
+fn invalid(option: &str, value: impl Display, rule: impl Display) -> Error {
+    Error::new(
+        ErrorKind::InvalidOption,
+        format!("invalid option {option}: {value} is not allowed; it must be {rule}"),
+    )
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
         let mut config = PoolConfig::default();
         change(&mut config);
         let error = config.validate().expect_err("must be refused");
-        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert_eq!(error.kind(), ErrorKind::InvalidOption);
         error.to_string()
     }
 

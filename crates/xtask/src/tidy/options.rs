@@ -7,27 +7,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{finding::Finding, tree::Tree};
 
-const SDK: &str = "sdk/options.ts";
-const BINDING: &str = "crates/holdfast-napi/src/options.rs";
+const SDK: &str = "sdk/option-check.ts";
 
-/// The table of names on the TypeScript side and the struct it must equal.
-const PAIRS: &[(&str, &str)] =
-    &[("const RUNTIME", "pub struct JsRuntimeOptions"), ("const POOL", "pub struct JsPoolOptions")];
-
-/// Options that the TypeScript side carries out itself.
-const TYPESCRIPT_ONLY: &[&str] =
-    &["payloadByteLimit", "logLevel", "logFormat", "serviceName", "serviceVersion"];
+/// The table of names on the TypeScript side, and the struct it must equal with its file.
+const PAIRS: &[(&str, &str, &str)] = &[
+    ("const RUNTIME:", "pub struct JsRuntimeOptions", "crates/holdfast-napi/src/options/runtime.rs"),
+    ("const POOL:", "pub struct JsPoolOptions", "crates/holdfast-napi/src/options/pool.rs"),
+];
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let text = |path: &str| tree.texts.iter().find(|file| file.path == path).map(|file| file.text.as_str());
-    let (Some(sdk), Some(binding)) = (text(SDK), text(BINDING)) else { return Vec::new() };
     let mut found = Vec::new();
-    for (table, object) in PAIRS {
+    for (table, object, binding) in PAIRS {
+        let (Some(sdk), Some(rust)) = (text(SDK), text(binding)) else { continue };
         let offered = names(sdk, table, |line| line.split_once(':').map(|(name, _)| name.to_owned()));
-        let taken = names(binding, object, |line| {
+        let taken = names(rust, object, |line| {
             line.strip_prefix("pub ").and_then(|field| field.split_once(':')).map(|(name, _)| camel(name))
         });
-        found.extend(differences(&offered, &taken, table));
+        found.extend(differences(&offered, &taken, table, binding));
     }
     found
 }
@@ -36,25 +33,18 @@ fn differences(
     offered: &BTreeMap<String, usize>,
     taken: &BTreeMap<String, usize>,
     table: &str,
+    binding: &str,
 ) -> Vec<Finding> {
     let keys = |map: &BTreeMap<String, usize>| map.keys().cloned().collect::<BTreeSet<_>>();
     let (offers, takes) = (keys(offered), keys(taken));
     let mut found = Vec::new();
-    for name in offers.difference(&takes).filter(|name| !TYPESCRIPT_ONLY.contains(&name.as_str())) {
-        found.push(Finding::new(
-            SDK,
-            offered[name],
-            "option",
-            format!("`{name}` is offered, but the binding does not take it"),
-        ));
+    for name in offers.difference(&takes) {
+        let text = format!("`{name}` is offered, but the binding does not take it");
+        found.push(Finding::new(SDK, offered[name], "option", text));
     }
     for name in takes.difference(&offers) {
-        found.push(Finding::new(
-            BINDING,
-            taken[name],
-            "option",
-            format!("`{name}` is not offered by `{table}` of {SDK}"),
-        ));
+        let text = format!("`{name}` is not offered by `{table}` of {SDK}");
+        found.push(Finding::new(binding, taken[name], "option", text));
     }
     found
 }
@@ -83,11 +73,11 @@ mod tests {
 
     fn count(sdk: &str, binding: &str) -> usize {
         let mut tree = Tree::default();
-        tree.file(SDK, format!("const RUNTIME: Table = {{\n{sdk}}}\nconst POOL = {{\n}}\n"));
-        tree.file(
-            BINDING,
-            format!("//! x\npub struct JsRuntimeOptions {{\n{binding}}}\npub struct JsPoolOptions {{\n}}\n"),
-        );
+        tree.file(SDK, format!("const RUNTIME: Table = {{\n{sdk}}}\nconst POOL: Table = {{\n}}\n"));
+        for (_, object, path) in PAIRS {
+            let fields = if path.ends_with("runtime.rs") { binding } else { "" };
+            tree.file(path, format!("//! x\n{object} {{\n{fields}}}\n"));
+        }
         check(&tree).len()
     }
 
@@ -106,6 +96,5 @@ mod tests {
     fn an_option_of_one_side_is_found() {
         assert_eq!(count("  maxAttempts: count(1),\n", ""), 1);
         assert_eq!(count("", "    pub max_attempts: Option<f64>,\n"), 1);
-        assert_eq!(count("  payloadByteLimit: count(1),\n", ""), 0);
     }
 }
