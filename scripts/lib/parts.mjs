@@ -42,12 +42,12 @@ export function findPgBouncer() {
 }
 
 /**
- * Starts PgBouncer in transaction mode before the server at `url`; resolves to `{ url, stop }`. It keeps few server
- * connections, so that two clients really share one.
+ * Starts PgBouncer in transaction mode before the server at `url`; resolves to `{ url, port, stop }`. It keeps few
+ * server connections, so that two clients really share one.
  */
-export async function startPgBouncer(program, url) {
+export async function startPgBouncer(program, url, { port: wanted } = {}) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'holdfast-pooler-'))
-  const port = await freePort()
+  const port = wanted ?? (await freePort())
   const ini = path.join(folder, 'pgbouncer.ini')
   const users = path.join(folder, 'users.txt')
   const target = serverOf(url)
@@ -69,7 +69,7 @@ export async function startPgBouncer(program, url) {
     throw new Error(`${program} did not start`)
   }
   const pooled = `postgresql://${encodeURIComponent(target.user)}@127.0.0.1:${port}/${encodeURIComponent(target.database)}`
-  return { url: pooled, stop }
+  return { url: pooled, port, stop }
 }
 
 function serverOf(text) {
