@@ -816,6 +816,10 @@ export declare class OrchestrationContext extends TypedSteps {
     readonly parentInstanceId: string | undefined;
     /** True while recorded history is replayed: the code has been here before. Never branch on it; it is meant for logging. */
     get isReplaying(): boolean;
+    /** True once the instance was asked to cancel: the code has a while to clean up, then it ends as cancelled. */
+    get isCancelled(): boolean;
+    /** The error that every wait got when the instance was cancelled; undefined before. */
+    get cancellation(): CancelledError | undefined;
     /** Runs an activity. */
     scheduleActivity<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, ...rest: InputArguments<I, [options?: ActivityOptions]>): ActivityTask<O>;
     /** Runs an activity of a session; see {@link ActivityOptions.sessionId}. */
@@ -842,6 +846,16 @@ export declare class OrchestrationContext extends TypedSteps {
     startOrchestration<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, instanceId: string, ...rest: InputArguments<I>): Task<null>;
     /** The same with an exact version; none means the newest. */
     startOrchestrationVersioned<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<null>;
+    /**
+     * Runs a function in place, in this process and this turn, and records its result like that of an activity: on replay the
+     * result is given and the function does not run. For short things of the same file; the turn is held until it ends, and
+     * when the process dies before the turn is committed it runs again. Its name and place must stay the same.
+     *
+     * @example
+     * const token = await ctx.step('make-token', () => randomUUID())
+     * const page = await ctx.step('fetch', ({ signal }) => fetch(url, { signal }).then((r) => r.text()), { retry: { maxAttempts: 3 } })
+     */
+    step<T>(name: string, fn: StepFunction<T>, options?: StepOptions): Task<Awaited<T>>;
     /** Ends this execution and starts the next one with an empty history; code after it does not run. */
     continueAsNew(input?: unknown): Task<never>;
     /** The same with an exact version; none means the newest. */
@@ -920,6 +934,27 @@ export type Settled<T> = {
     readonly reason: Error;
     ok?: undefined;
 };
+
+/** What a local step is given. */
+export interface StepContext {
+    /** Name of the step. */
+    readonly name: string;
+    /** Which try of its retry policy this is, from 1. */
+    readonly attempt: number;
+    /** The same for every try and every run of this step: pass it on to what you call. */
+    readonly idempotencyKey: string;
+    /** Aborted when the result is no longer wanted, or its time limit passed. */
+    readonly signal: AbortSignal;
+}
+
+/** The code of a local step. */
+export type StepFunction<T> = (step: StepContext) => T | PromiseLike<T>;
+
+/** How a local step is to be run. */
+export interface StepOptions {
+    /** When and how often it is tried again, in place: the turn is held meanwhile. Default: not at all. */
+    retry?: RetryPolicy;
+}
 
 /** A task that runs an activity. */
 export interface ActivityTask<T = unknown> extends Task<T> {

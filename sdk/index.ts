@@ -60,6 +60,7 @@ export type {
 export { type EntraOptions, type PoolStats, PostgresProvider, type ProviderSource, type ProviderStats } from './provider.js'
 export { type ActivityOptions, OrchestrationContext, type ResultOf } from './replay/context.js'
 export type { RaceResult, Settled } from './replay/joins.js'
+export type { StepContext, StepFunction, StepOptions } from './replay/local.js'
 export type { ActivityTask, Task } from './replay/task.js'
 export type { ActivityRetryPolicy, RetryPolicy } from './retry.js'
 export { Runtime } from './runtime.js'

@@ -87,3 +87,32 @@ function checkField(key: string, value: unknown, what: string): unknown {
 
 /** The engine counts tries in 32 bits. */
 const MAX_U32 = 4_294_967_295
+
+/** A policy with every field that decides. */
+export interface CheckedRetry {
+  maxAttempts: number
+  backoff: 'exponential' | 'linear' | 'fixed'
+  baseDelayMs: number
+  maxDelayMs: number
+  jitterPercent: number
+  timeoutMs?: number
+  totalTimeoutMs?: number
+  nonRetryable: readonly string[]
+}
+
+/** The engine's defaults, for policies that are followed in this process. */
+export function checkedRetry(policy: RetryPolicy): CheckedRetry {
+  const given = Object.fromEntries(Object.entries(policy).filter(([, value]) => value !== undefined))
+  return { maxAttempts: 3, backoff: 'exponential', baseDelayMs: 1000, maxDelayMs: 60_000, jitterPercent: 25, nonRetryable: [], ...given }
+}
+
+/** The pause before the next try after the failed try `attempt` (from 1), or undefined to give up; as the engine decides. */
+export function retryDelay(policy: CheckedRetry, attempt: number, error: unknown, elapsedMs: number): number | undefined {
+  const { name, retryable } = (error ?? {}) as { name?: unknown; retryable?: unknown }
+  if (attempt >= policy.maxAttempts || retryable === false || policy.nonRetryable.includes(String(name))) return undefined
+  const factor = policy.backoff === 'fixed' ? 1 : policy.backoff === 'linear' ? attempt : 2 ** (attempt - 1)
+  const pause = Math.min(policy.baseDelayMs * factor, policy.maxDelayMs)
+  const share = (pause * policy.jitterPercent) / 100
+  const delay = Math.floor(pause - share + share * Math.random())
+  return policy.totalTimeoutMs !== undefined && elapsedMs + delay >= policy.totalTimeoutMs ? undefined : delay
+}

@@ -239,6 +239,7 @@ export class Runtime {
     const outcome = await this.#native.shutdown(timeoutMs)
     await this.#pulling
     this.#runner.abortAll('shutdown')
+    this.#driver.stop()
     unwrap(outcome)
   }
 

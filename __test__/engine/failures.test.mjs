@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 
 import { ActivityFailedError, CancelledError, OrchestrationFailedError, TimeoutError } from '../../index.mjs'
-import { gate, liveApp, outputOf, until } from '../support/live.mjs'
+import { gate, liveApp, liveWorld, outputOf, until } from '../support/live.mjs'
 
 class CardDeclined extends Error {
   constructor(message, balance) {
@@ -207,16 +207,16 @@ describe('cancellation', { concurrency: 4 }, () => {
     assert.deepEqual(await app.sql('select * from inbox'), [])
   })
 
-  test('wins over code that swallows it or goes on', async (t) => {
+  test('wins over code that swallows it and completes, after its cleaning up was carried out', async (t) => {
     const log = []
     const app = await liveApp(t, {
-      activities: { after: async () => log.push('must not run') },
+      activities: { undo: async (ctx, what) => log.push(`undo ${what}`) },
       *main(ctx) {
         try {
           yield ctx.waitForEvent('go')
         } catch (error) {
           log.push(error.message)
-          yield ctx.scheduleActivity('after')
+          yield ctx.scheduleActivity('undo', 'it')
         } finally {
           log.push('finally')
         }
@@ -228,8 +228,50 @@ describe('cancellation', { concurrency: 4 }, () => {
     await app.client.cancelInstance('one', 'now')
     const { status, error } = await app.end('one')
     assert.deepEqual([status, error], ['Failed', 'canceled: now'])
-    assert.deepEqual(log, ['canceled: now', 'finally'])
-    assert.ok((await app.kinds('one')).every((kind) => kind !== 'OrchestrationCompleted' && kind !== 'ActivityScheduled'))
+    assert.deepEqual(log, ['canceled: now', 'undo it', 'finally'])
+    assert.deepEqual((await app.kinds('one')).slice(-4), ['OrchestrationCancelRequested', 'ActivityScheduled', 'ActivityCompleted', 'OrchestrationFailed'])
+  })
+
+  test('lets the code clean up with durable steps on any node, for a limited time', async (t) => {
+    const world = await liveWorld(t)
+    const ran = []
+    const main = async (ctx, input) => {
+      try {
+        await ctx.all([ctx.scheduleActivity('slow'), ctx.scheduleSubOrchestration('kid'), ctx.scheduleTimer(3_600_000)])
+      } finally {
+        ctx.setValue('cleaned', String(ctx.isCancelled))
+        await ctx.scheduleTimer(5)
+        const parts = await ctx.all([ctx.scheduleActivity('undo', 1), ctx.scheduleActivity('undo', 2)])
+        ctx.setCustomStatus(parts.map(({ ok }) => ok).join(' '))
+        if (input === 'forever') await ctx.waitForEvent('never')
+      }
+    }
+    const activities = {
+      slow: ({ signal }) => new Promise((resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+      undo: async (ctx, n) => (ran.push(n), `undone ${n}`),
+    }
+    const kid = async (ctx) => await ctx.waitForEvent('never')
+    // Two nodes and no kept frames: each turn of the cleaning up is a replay, mostly elsewhere.
+    for (let i = 0; i < 2; i++) await world.start({ activities, orchestrations: { main, kid }, options: { stickyCacheSize: 0 } })
+    for (const id of ['one', 'two']) {
+      await world.client.startOrchestration(id, 'main', id === 'two' ? 'forever' : null)
+      await until(async () => (await world.kinds(id)).includes('TimerCreated'), 'it waits')
+      await world.client.cancelInstance(id, 'enough')
+    }
+    assert.equal((await world.end('one')).error, 'canceled: enough')
+    assert.equal((await world.client.getStatus('one')).customStatus, 'undone 1 undone 2')
+    assert.equal(await world.client.getValue('one', 'cleaned'), 'true')
+    await until(async () => (await world.client.getStatus('two')).customStatus === 'undone 1 undone 2', 'it cleaned up')
+    assert.equal((await world.client.getStatus('two')).status, 'Running')
+    assert.deepEqual(ran.sort(), [1, 1, 2, 2])
+    // Its time is over: the timer of the request, five minutes after it, is due now.
+    await world.sql("update inbox set due_at = now() where instance = 'two' and kind = 'TimerFired'")
+    await world.sql("update turn_queue set due_at = now() where instance = 'two' and owner is null")
+    assert.equal((await world.end('two')).error, 'canceled: enough')
+    for (const id of ['one', 'two']) assert.ok(!(await world.kinds(id)).includes('OrchestrationCompleted'))
+    for (const table of ['inbox', 'activity_queue', 'turn_queue']) {
+      await until(async () => (await world.sql(`select * from ${table}`)).length === 0, `${table} is empty`)
+    }
   })
 
   test('before the first turn ends the instance without running it', async (t) => {

@@ -373,41 +373,40 @@ test('what the context knows about itself', async () => {
   })
 })
 
-test('cancel is thrown at the wait; what is asked for afterwards is refused and not sent', async () => {
+test('cancel is thrown at the wait; what is asked for afterwards is carried out', async () => {
   const seen = []
   const { commands, outcome, applied } = await check({
     *generator(ctx) {
       try {
-        yield ctx.all([ctx.scheduleActivity('a'), ctx.waitForEvent('e')])
-      } finally {
-        try {
-          yield ctx.scheduleActivity('cleanup')
-        } catch (error) {
-          seen.push(error.code)
-        }
+        yield ctx.all([ctx.scheduleActivity('a'), ctx.race(ctx.waitForEvent('e'), ctx.scheduleTimer(9))])
+      } catch (error) {
+        seen.push([error.code, error === ctx.cancellation, ctx.isCancelled])
+        ctx.setCustomStatus('cleaning up')
+        const [{ ok }, { ok: race }] = yield ctx.all([ctx.scheduleActivity('undo'), ctx.race(ctx.scheduleActivity('slow'), ctx.waitForEvent('e'))])
+        throw new Error(`${ok} ${race.value}`)
       }
     },
     async asynchronous(ctx) {
       try {
-        await ctx.all([ctx.scheduleActivity('a'), ctx.waitForEvent('e')])
-      } finally {
-        try {
-          await ctx.scheduleActivity('cleanup')
-        } catch (error) {
-          seen.push(error.code)
-        }
+        await ctx.all([ctx.scheduleActivity('a'), ctx.race(ctx.waitForEvent('e'), ctx.scheduleTimer(9))])
+      } catch (error) {
+        seen.push([error.code, error === ctx.cancellation, ctx.isCancelled])
+        ctx.setCustomStatus('cleaning up')
+        const [{ ok }, { ok: race }] = await ctx.all([ctx.scheduleActivity('undo'), ctx.race(ctx.scheduleActivity('slow'), ctx.waitForEvent('e'))])
+        throw new Error(`${ok} ${race.value}`)
       }
     },
-    turns: [[], [cancel('too late')]],
+    // The event after the request is for the wait after it, not for the one that was cancelled.
+    turns: [[], [cancel('too late'), event('e', 'E')], [done(4, 'undone')]],
   })
-  assert.deepEqual(short(commands), ['activity a@0', 'event e@0'])
-  assert.equal(applied, 1)
-  assert.deepEqual([outcome.failed.error.name, outcome.failed.error.code, outcome.failed.error.message], ['CancelledError', 'CANCELLED', 'canceled: too late'])
-  assert.deepEqual(seen, ['CANCELLED', 'CANCELLED', 'CANCELLED', 'CANCELLED'])
+  assert.deepEqual(short(commands), ['activity a@0', 'event e@0', 'timer 9@0', 'status cleaning up@1', 'activity undo@1', 'activity slow@1', 'event e@1', 'cancel 5@2'])
+  assert.equal(applied, 3)
+  assert.equal(outcome.failed.error.message, 'undone E')
+  assert.deepEqual(seen, Array(4).fill(['CANCELLED', true, true]))
 })
 
-test('a loop that ignores a cancellation is left standing', async () => {
-  const { outcome } = await check({
+test('a loop that swallows a cancellation waits for its next step', async () => {
+  const { commands, outcome } = await check({
     *generator(ctx) {
       for (;;) {
         try {
@@ -422,8 +421,9 @@ test('a loop that ignores a cancellation is left standing', async () => {
         } catch {}
       }
     },
-    turns: [[], [cancel()]],
+    turns: [[], [cancel()], [done(1)]],
   })
+  assert.deepEqual(short(commands), ['timer 1@0', 'timer 1@1', 'timer 1@2'])
   assert.equal(outcome, 'waiting')
 })
 

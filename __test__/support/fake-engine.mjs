@@ -326,8 +326,19 @@ export function fakeBinding({ cold = false } = {}) {
       if (reply.o === 'diverged' || given.length < known) return this.#fail(instance, 'NONDETERMINISM', 'nondeterministic: a recorded step was not asked for')
       if (reply.o?.foreign) return this.#fail(instance, 'FOREIGN_WAIT', reply.o.foreign.message)
       for (const [kind, body] of given.slice(known)) this.#command(instance, execution, kind, body)
+      for (const { seq, at, ok, err } of reply.l ?? []) {
+        const { event } = execution.open.get(seq)
+        execution.open.delete(seq)
+        execution.facts.push(err === undefined ? { t: 'done', at, seq, value: ok } : { t: 'fail', at, seq, error: err })
+        execution.delivered = execution.facts.length
+        execution.record(err === undefined ? 'ActivityCompleted' : 'ActivityFailed', err === undefined ? { result: ok } : { error: err }, event)
+      }
       const cancel = execution.facts.find((fact) => fact.t === 'cancel')
-      if (cancel) {
+      if (cancel && !execution.wasCancelled) {
+        execution.wasCancelled = true
+        for (const seq of [...execution.open.keys()].filter((each) => execution.commands[each].body.step < execution.facts.indexOf(cancel) + 1)) this.world.withdraw(execution, seq)
+      }
+      if (cancel && reply.o !== 'waiting') {
         const error = { name: 'CancelledError', code: 'CANCELLED', message: `canceled: ${cancel.reason}` }
         return this.world.end(instance, 'Cancelled', { error })
       }
@@ -398,6 +409,9 @@ export function fakeBinding({ cold = false } = {}) {
         case 'clearAll':
           instance.values.clear()
           execution.record('KeyValuesCleared', {})
+          return
+        case 'local':
+          execution.open.set(seq, { event: execution.record('ActivityScheduled', { name: body.name, input: null }) })
           return
         case 'read': {
           const event = execution.record('ActivityScheduled', { name: '__holdfast:get-value', input: { instance: body.instance, key: body.key } })

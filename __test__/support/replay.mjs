@@ -32,22 +32,27 @@ export function driverOf(body, limit = 1e6) {
   }
 }
 
-const applied = (turns) => turns.flat().length
-
 /** Runs turn by turn in one frame: all commands, and the last reply. */
 export async function runWarm(body, turns, start) {
   const { turn } = driverOf(body)
   const commands = []
+  const recorded = []
   let reply
   for (const [i, facts] of turns.entries()) {
-    const activation = { h: 1, n: applied(turns.slice(0, i)), f: facts, r: 0 }
+    const activation = { h: 1, n: recorded.length, f: facts, r: 0 }
     if (i === 0) activation.start = { ...START, ...start }
     reply = await turn(activation)
     commands.push(...reply.c)
-    if (reply.o !== 'waiting') break
+    recorded.push(...facts, ...(reply.l ?? []).map(localFact))
+    if (reply.o === 'waiting') continue
+    recorded.push(...turns.slice(i + 1).flat())
+    break
   }
-  return { commands, applied: reply.n, outcome: reply.o }
+  // The facts as history has them, results of local steps included, are not part of what two runs have in common.
+  return Object.defineProperty({ commands, applied: reply.n, outcome: reply.o }, 'recorded', { value: recorded })
 }
+
+const localFact = ({ seq, at, ok, err }) => (err === undefined ? { t: 'done', at, seq, value: ok } : { t: 'fail', at, seq, error: err })
 
 /** Runs everything in one cold activation, as replay does. */
 export async function runCold(body, turns, start) {
@@ -63,7 +68,8 @@ export async function runCold(body, turns, start) {
 export async function check({ generator, asynchronous, turns = [[]], start }) {
   const runs = []
   for (const body of [generator, asynchronous].filter(Boolean)) {
-    runs.push(await runWarm(body, turns, start), await runCold(body, turns, start))
+    const warm = await runWarm(body, turns, start)
+    runs.push(warm, await runCold(body, [warm.recorded], start))
   }
   for (const run of runs.slice(1)) assert.deepEqual(withoutStack(run), withoutStack(runs[0]))
   return runs[0]

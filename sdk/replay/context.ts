@@ -1,14 +1,18 @@
 /**
  * The context of an orchestration: everything that its code may ask for. Each `schedule…` gives a lazy task; the others act
  * or answer at once. All of it replays: nothing here looks at a clock or at chance.
+ *
+ * length: the one class with all that orchestration code can call; each member is short.
  */
-import { type ActivityDefinition, type EventDefinition, type InputArguments, type OrchestrationDefinition, nameOf } from '../define.js'
-import { MAX_STATUS_BYTES, MAX_TAG_NAME_BYTES, checkChildId, checkInstanceId, checkName, checkNewInstanceId, checkVersion, checkWhole, invalidArgument, kindOf } from '../ids.js'
+import { type ActivityDefinition, type EventDefinition, type InputArguments, type OrchestrationDefinition, checkFunction, nameOf } from '../define.js'
+import type { CancelledError } from '../errors.js'
+import { MAX_STATUS_BYTES, MAX_TAG_NAME_BYTES, checkActivityName, checkChildId, checkInstanceId, checkName, checkNewInstanceId, checkVersion, checkWhole, invalidArgument, kindOf } from '../ids.js'
 import { encode } from '../payload.js'
 import { type ActivityRetryPolicy, type RetryPolicy, encodeRetry, fromActivityRetry } from '../retry.js'
 import { type TraceLevel, trace } from '../trace.js'
 import type { Frame } from './frame.js'
 import { AllTask, type RaceResult, RaceTask, type Settled, checkParts } from './joins.js'
+import { LocalTask, type StepFunction, type StepOptions } from './local.js'
 import { ActivityCommandTask, type ActivityTask, CommandTask, ContinueTask, type Task } from './task.js'
 import { TypedSteps } from './typed.js'
 import { checkKey } from './values.js'
@@ -68,6 +72,16 @@ export class OrchestrationContext extends TypedSteps {
     return this.#frame.isReplaying
   }
 
+  /** True once the instance was asked to cancel: the code has a while to clean up, then it ends as cancelled. */
+  get isCancelled(): boolean {
+    return this.#frame.cancellation !== undefined
+  }
+
+  /** The error that every wait got when the instance was cancelled; undefined before. */
+  get cancellation(): CancelledError | undefined {
+    return this.#frame.cancellation
+  }
+
   /** Runs an activity. */
   scheduleActivity<O = unknown, I = unknown>(
     activity: string | ActivityDefinition<I, O>,
@@ -106,7 +120,7 @@ export class OrchestrationContext extends TypedSteps {
 
   #activity<O>(activity: unknown, input: unknown, options: ActivityOptions | null | undefined): ActivityTask<O> {
     const name = nameOf(activity, 'activity', 'activity name')
-    const { sessionId, tag, retry, timeoutMs } = checkOptions(options, `options of activity '${name}'`)
+    const { sessionId, tag, retry, timeoutMs } = checkOptions<ActivityOptions>(options, `options of activity '${name}'`, ACTIVITY_OPTIONS)
     const task = new ActivityCommandTask<O>(this.#frame, {
       type: 'activity',
       name,
@@ -212,6 +226,23 @@ export class OrchestrationContext extends TypedSteps {
       instance: checkNewInstanceId(instanceId),
       input: this.#encode(input, `input of orchestration '${name}'`),
     })
+  }
+
+  /**
+   * Runs a function in place, in this process and this turn, and records its result like that of an activity: on replay the
+   * result is given and the function does not run. For short things of the same file; the turn is held until it ends, and
+   * when the process dies before the turn is committed it runs again. Its name and place must stay the same.
+   *
+   * @example
+   * const token = await ctx.step('make-token', () => randomUUID())
+   * const page = await ctx.step('fetch', ({ signal }) => fetch(url, { signal }).then((r) => r.text()), { retry: { maxAttempts: 3 } })
+   */
+  step<T>(name: string, fn: StepFunction<T>, options?: StepOptions): Task<Awaited<T>> {
+    const title = checkActivityName(name, 'step name')
+    checkFunction(fn, `step '${title}'`)
+    const { retry } = checkOptions<StepOptions>(options, `options of step '${title}'`, STEP_OPTIONS)
+    if (retry !== undefined) encodeRetry(retry, `retry policy of step '${title}'`)
+    return new LocalTask<Awaited<T>>(this.#frame, title, fn, retry === undefined ? undefined : { ...retry })
   }
 
   /** Ends this execution and starts the next one with an empty history; code after it does not run. */
@@ -359,14 +390,17 @@ export class OrchestrationContext extends TypedSteps {
 }
 
 /** What `scheduleActivity` takes as options. */
-const ACTIVITY_OPTIONS = ['sessionId', 'tag', 'retry', 'timeoutMs'] as const satisfies readonly (keyof ActivityOptions)[]
+const ACTIVITY_OPTIONS: readonly (keyof ActivityOptions)[] = ['sessionId', 'tag', 'retry', 'timeoutMs']
+
+/** What `step` takes as options. */
+const STEP_OPTIONS: readonly (keyof StepOptions)[] = ['retry']
 
 /** Refuses options that do not exist, so that a mistyped one is not silently without effect. */
-function checkOptions(options: ActivityOptions | null | undefined, what: string): ActivityOptions {
+function checkOptions<O extends object>(options: O | null | undefined, what: string, known: readonly (keyof O)[]): Partial<O> {
   if (options === undefined || options === null) return {}
   if (typeof options !== 'object') throw invalidArgument(`${what} must be an object, not ${kindOf(options)}`)
-  const unknown = Object.keys(options).find((key) => !(ACTIVITY_OPTIONS as readonly string[]).includes(key))
-  if (unknown !== undefined) throw invalidArgument(`${what}: there is no option '${unknown}'; there are ${ACTIVITY_OPTIONS.join(', ')}`)
+  const unknown = Object.keys(options).find((key) => !(known as readonly unknown[]).includes(key))
+  if (unknown !== undefined) throw invalidArgument(`${what}: there is no option '${unknown}'; there are ${known.join(', ')}`)
   return options
 }
 

@@ -9,6 +9,8 @@ import { encodeError } from '../error-payload.js'
 import { HoldfastError } from '../errors.js'
 import { encodeReply } from './encode.js'
 import { Frame, type FrameBody } from './frame.js'
+import { InPlace, barrier } from './in-place.js'
+import type { LocalTask } from './local.js'
 import type { Activation, ActivationStart } from './wire.js'
 
 /** Finds the code of an orchestration; undefined when it is not registered. */
@@ -21,10 +23,12 @@ interface Run {
   position: number
 }
 
-const barrier = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+/** What became of an activation: answered, on its way, or answered once its local steps have ended. */
+type Step = 'answered' | 'goes on' | Promise<void>
 
 export class Driver {
   readonly #frames = new Map<number, Frame>()
+  readonly #inPlace = new Map<number, InPlace>()
   readonly #find: BodyFinder
   readonly #emit: (reply: string) => void
   readonly #payloadLimit: number
@@ -40,30 +44,48 @@ export class Driver {
     return this.#frames.size
   }
 
-  /** Forgets frames; their `finally` blocks do not run. */
+  /** Forgets frames; their `finally` blocks do not run, local steps of theirs are told to stop. */
   evict(ids: readonly number[]): void {
-    for (const id of ids) this.#frames.delete(id)
+    for (const id of ids) {
+      this.#inPlace.get(id)?.stop()
+      this.#inPlace.delete(id)
+      this.#frames.delete(id)
+    }
+  }
+
+  /** Tells all local steps to stop: nobody waits for their turns any more. */
+  stop(): void {
+    this.evict([...this.#inPlace.keys()])
   }
 
   /** Runs a batch. The promise, given only when an async function is among it, resolves when all replies are out. */
   run(batch: readonly Activation[]): Promise<void> | undefined {
     const rounds: Run[] = []
+    const waits: Promise<void>[] = []
     for (const activation of batch) {
       const run = this.#open(activation)
-      if (run !== undefined && !this.#step(run)) rounds.push(run)
+      if (run === undefined) continue
+      const result = this.#step(run)
+      if (result === 'goes on') rounds.push(run)
+      else if (result !== 'answered') waits.push(result)
     }
-    return rounds.length === 0 ? undefined : this.#rounds(rounds)
+    if (rounds.length > 0) waits.push(this.#rounds(rounds))
+    return waits.length === 0 ? undefined : Promise.all(waits).then(() => {})
   }
 
   async #rounds(runs: Run[]): Promise<void> {
     let live = runs
+    const late: Promise<void>[] = []
     while (live.length > 0) {
       await barrier()
       live = live.filter((run) => {
         run.frame.checkForeign()
-        return !this.#step(run)
+        const result = this.#step(run)
+        if (result !== 'goes on' && result !== 'answered') late.push(result)
+        return result === 'goes on'
       })
     }
+    await Promise.all(late)
   }
 
   /** Takes the frame of an activation up; undefined when it was answered at once. */
@@ -92,24 +114,27 @@ export class Driver {
     return { frame, activation, position: frame.isAsync ? -1 : 0 }
   }
 
-  /** Goes one fact on; true when the activation is answered. A defect in one frame is that frame's end only. */
-  #step(run: Run): boolean {
+  /** Goes one fact on. A defect in one frame is that frame's end only. */
+  #step(run: Run): Step {
     try {
       return this.#advance(run)
     } catch (error) {
-      const { id, applied } = run.frame
-      this.#frames.delete(id)
-      this.#emit(encodeReply(id, applied, [], { type: 'failed', error: encodeError(error) }))
-      return true
+      this.#broken(run.frame, error)
+      return 'answered'
     }
   }
 
-  /** Applies facts until code of an async function may run (a generator: all of them). True when the activation is answered. */
-  #advance(run: Run): boolean {
+  #broken(frame: Frame, error: unknown): void {
+    this.#frames.delete(frame.id)
+    this.#emit(encodeReply(frame.id, frame.applied, [], { type: 'failed', error: encodeError(error) }))
+  }
+
+  /** Applies facts until code of an async function may run (a generator: all of them). */
+  #advance(run: Run): Step {
     const { frame, activation } = run
     if (run.position < 0) {
       run.position = 0
-      return false
+      return 'goes on'
     }
     while (!frame.isEnded && run.position < activation.f.length) {
       const fact = activation.f[run.position]
@@ -118,11 +143,30 @@ export class Driver {
       run.position += 1
       frame.takeStir()
       frame.apply(fact)
-      if (frame.isAsync && !frame.isEnded && frame.takeStir()) return false
+      if (frame.isAsync && !frame.isEnded && frame.takeStir()) return 'goes on'
     }
     frame.isReplaying = false
-    if (frame.isOver) this.#frames.delete(frame.id)
+    const steps = frame.isEnded ? [] : frame.takeLocals()
+    if (steps.length > 0) return this.#runInPlace(frame, steps)
+    this.#reply(frame)
+    return 'answered'
+  }
+
+  #reply(frame: Frame): void {
+    if (frame.isEnded) this.#frames.delete(frame.id)
     this.#emit(frame.reply())
-    return true
+  }
+
+  /** Runs local steps until the code wants no more of them, then answers; other activations go their own way. */
+  async #runInPlace(frame: Frame, first: readonly LocalTask[]): Promise<void> {
+    const steps = new InPlace(frame)
+    this.#inPlace.set(frame.id, steps)
+    try {
+      if (await steps.run(first)) this.#reply(frame)
+    } catch (error) {
+      this.#broken(frame, error)
+    } finally {
+      if (this.#inPlace.get(frame.id) === steps) this.#inPlace.delete(frame.id)
+    }
   }
 }

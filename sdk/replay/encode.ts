@@ -16,6 +16,7 @@ export type CommandSpec =
   | { readonly type: 'timer'; readonly delayMs: number }
   | { readonly type: 'event'; readonly name: string }
   | { readonly type: 'queue'; readonly name: string }
+  | { readonly type: 'local'; readonly name: string }
   | { readonly type: 'read'; readonly instance: string; readonly key: string }
   | {
       readonly type: 'child' | 'detached'
@@ -55,6 +56,7 @@ export function encodeCommand(spec: CommandSpec, step: number, tag?: string): st
       return `{"timer":{"step":${step},"delayMs":${spec.delayMs}}}`
     case 'event':
     case 'queue':
+    case 'local':
       return `{"${spec.type}":{"step":${step},"name":${quote(spec.name)}}}`
     case 'read':
       return `{"read":{"step":${step},"instance":${quote(spec.instance)},"key":${quote(spec.key)}}}`
@@ -86,9 +88,15 @@ export function encodeClear(key: string | undefined, step: number): string {
   return key === undefined ? `{"clearAll":{"step":${step}}}` : `{"clear":{"step":${step},"key":${quote(key)}}}`
 }
 
+/** The result of a local step, one of `ok` and `err` as JSON text. */
+export function encodeLocal(seq: number, at: number, end: { ok: string } | { err: string }): string {
+  return `{"seq":${seq},"at":${at},${'ok' in end ? `"ok":${end.ok}` : `"err":${end.err}`}}`
+}
+
 /** The answer to one activation. */
-export function encodeReply(frame: number, applied: number, commands: readonly string[], outcome: Outcome): string {
-  return `{"h":${frame},"n":${applied},"c":[${commands.join(',')}],"o":${encodeOutcome(outcome)}}`
+export function encodeReply(frame: number, applied: number, commands: readonly string[], outcome: Outcome, locals: readonly string[] = []): string {
+  const inPlace = locals.length === 0 ? '' : `"l":[${locals.join(',')}],`
+  return `{"h":${frame},"n":${applied},"c":[${commands.join(',')}],${inPlace}"o":${encodeOutcome(outcome)}}`
 }
 
 function encodeOutcome(outcome: Outcome): string {

@@ -4,13 +4,14 @@
  * The frame applies facts one by one and collects commands. It never waits itself: a generator runs synchronously, an async
  * function runs in the microtasks that the driver lets drain between two facts. It never throws for an error of user code.
  */
-import { encodeError, activityError, orchestrationError } from '../error-payload.js'
+import { type ErrorPayload, activityError, encodeError, orchestrationError } from '../error-payload.js'
 import { CancelledError, HoldfastError } from '../errors.js'
 import { encode } from '../payload.js'
-import { type Outcome, encodeCancel, encodeCommand, encodeClear, encodeReply, encodeSet, encodeStatus } from './encode.js'
+import { type Outcome, encodeCancel, encodeCommand, encodeClear, encodeLocal, encodeReply, encodeSet, encodeStatus } from './encode.js'
 import { trace } from '../trace.js'
 import { GeneratorRun, HandedOut, isGenerator } from './generator.js'
 import { guarded } from './guard.js'
+import { LocalTask, type StepEnd } from './local.js'
 import { Mailbox } from './mailbox.js'
 import { SeededRandom } from './random.js'
 import { type CommandTask, type TaskHost, type TaskNode, ActivityCommandTask } from './task.js'
@@ -20,9 +21,6 @@ import type { ActivationStart, Fact } from './wire.js'
 
 /** What runs in a frame: the registered function, already bound to its context. */
 export type FrameBody = (frame: Frame) => unknown
-
-/** Tasks that code started after a cancellation are refused at once; a loop that goes on regardless is left standing. */
-const MAX_REFUSED = 1000
 
 export class Frame implements TaskHost {
   /** True for an async function: its code runs in microtasks. */
@@ -41,8 +39,9 @@ export class Frame implements TaskHost {
 
   #isStirred = false
   #issued = 0
-  #refused = 0
   #commands: string[] = []
+  #locals: string[] = []
+  #unbegun: LocalTask[] = []
   #outcome: Outcome = { type: 'waiting' }
   #generator: GeneratorRun | undefined
   readonly #handedOut = new HandedOut()
@@ -67,11 +66,6 @@ export class Frame implements TaskHost {
   /** True when no further fact can change anything. */
   get isEnded(): boolean {
     return this.#outcome.type !== 'waiting'
-  }
-
-  /** True when the engine is not expected to come back to this frame. */
-  get isOver(): boolean {
-    return this.isEnded || this.cancellation !== undefined
   }
 
   /** Runs the code up to its first wait. */
@@ -117,15 +111,35 @@ export class Frame implements TaskHost {
     if (run !== undefined) guarded(this, () => run.goOn())
   }
 
+  /** Local steps that are to run now: no recorded result was left for them. Each is given out once. */
+  takeLocals(): LocalTask[] {
+    const tasks = this.#unbegun.filter((task) => this.#open.get(task.seq) === task)
+    this.#unbegun = []
+    return tasks
+  }
+
+  /** Applies the result of a local step as the next fact, unless nobody waits for it any more. */
+  applyLocal(task: LocalTask, end: StepEnd): void {
+    if (this.isEnded || this.#open.get(task.seq) !== task) return
+    this.#locals.push(encodeLocal(task.seq, this.now, end))
+    // What the code sees has been through JSON, as in a replay.
+    const fact: Fact =
+      'ok' in end
+        ? { t: 'done', at: this.now, seq: task.seq, value: JSON.parse(end.ok) }
+        : { t: 'fail', at: this.now, seq: task.seq, error: JSON.parse(end.err) as ErrorPayload }
+    this.apply(fact)
+  }
+
   /** After the code has come to a stand: an async function that waits for nothing of ours waits for something foreign. */
   checkForeign(): void {
-    if (this.isAsync && !this.isOver && this.#open.size === 0) this.#end({ type: 'foreign', message: this.#foreignText() })
+    if (this.isAsync && !this.isEnded && this.#open.size === 0) this.#end({ type: 'foreign', message: this.#foreignText() })
   }
 
   /** The answer to the activation; until the next one the code must not run. */
   reply(): string {
-    const text = encodeReply(this.id, this.applied, this.#commands, this.#outcome)
+    const text = encodeReply(this.id, this.applied, this.#commands, this.#outcome, this.#locals)
     this.#commands = []
+    this.#locals = []
     this.isActive = false
     return text
   }
@@ -171,7 +185,11 @@ export class Frame implements TaskHost {
     this.cancellation.stack = `CancelledError: canceled: ${reason}`
     const open = [...this.#open.values()]
     this.#open.clear()
-    for (const task of open) task.fail(this.cancellation)
+    for (const task of open) {
+      const { spec } = task
+      if (spec.type === 'event' || spec.type === 'queue') this.#mailbox(spec.type).forget(spec.name, task)
+      task.fail(this.cancellation)
+    }
     this.#generator?.awaited?.fail(this.cancellation)
   }
 
@@ -198,11 +216,6 @@ export class Frame implements TaskHost {
 
   issue(task: CommandTask): void {
     if (!this.#mayAct()) return
-    if (this.cancellation !== undefined) {
-      this.#refused += 1
-      if (this.#refused <= MAX_REFUSED) task.fail(this.cancellation)
-      return
-    }
     const { spec } = task
     task.seq = this.#issued++
     this.#commands.push(encodeCommand(spec, this.applied, task instanceof ActivityCommandTask ? task.tag : undefined))
@@ -220,32 +233,33 @@ export class Frame implements TaskHost {
       mailbox.wait(spec.name, task)
     }
     this.#open.set(task.seq, task)
+    if (task instanceof LocalTask) this.#unbegun.push(task)
   }
 
   withdraw(task: CommandTask): void {
     if (!this.#open.delete(task.seq)) return
     const { spec } = task
     if (spec.type === 'event' || spec.type === 'queue') this.#mailbox(spec.type).forget(spec.name, task)
-    if (this.cancellation !== undefined) return
+    if (task instanceof LocalTask) task.abort()
     this.#command(encodeCancel(task.seq, this.applied))
   }
 
   setStatus(status: string | null): void {
-    if (!this.#mayAct() || this.cancellation !== undefined) return
+    if (!this.#mayAct()) return
     this.customStatus = status
     this.#command(encodeStatus(status, this.applied))
   }
 
   /** Keeps a checked value. */
   setValue(key: string, value: string): void {
-    if (!this.#mayAct() || this.cancellation !== undefined) return
+    if (!this.#mayAct()) return
     this.values.set(key, value, this.now)
     this.#command(encodeSet(key, value, this.now, this.applied))
   }
 
   /** Drops the value of a key, or without one all values. */
   clearValue(key: string | undefined): void {
-    if (!this.#mayAct() || this.cancellation !== undefined) return
+    if (!this.#mayAct()) return
     if (key === undefined) this.values.clearAll()
     else this.values.clear(key)
     this.#command(encodeClear(key, this.applied))
@@ -258,7 +272,7 @@ export class Frame implements TaskHost {
   }
 
   continueAsNew(input: string, version: string | undefined): void {
-    if (this.#mayAct() && this.cancellation === undefined) this.#end({ type: 'continued', input, version })
+    if (this.#mayAct()) this.#end({ type: 'continued', input, version })
   }
 
   /** Remembers a value of `utcNow`, `newGuid` or `random`, so that a generator may yield it. */
@@ -274,7 +288,7 @@ export class Frame implements TaskHost {
   }
 
   #noteForeign(): void {
-    if (this.isOver) return
+    if (this.isEnded) return
     const message = this.#foreignText()
     this.#end({ type: 'foreign', message })
     process.emitWarning(message, { code: 'HOLDFAST_FOREIGN_WAIT' })
@@ -315,6 +329,7 @@ export class Frame implements TaskHost {
     this.#outcome = outcome
     if (outcome.type === 'completed' || outcome.type === 'continued') this.#warnOfUnused()
     this.#unused.clear()
+    for (const task of this.#open.values()) if (task instanceof LocalTask) task.abort()
     this.#open.clear()
     this.#generator?.stop()
   }

@@ -65,14 +65,14 @@ export class AllTask extends TaskNode<unknown[]> {
     const tasks = this.parts.filter(isTask)
     // Parts that settle while others are still being started must not end the whole too early.
     this.#left = tasks.length + 1
-    const count = (): void => {
+    const count = (part?: TaskNode): void => {
       this.#left -= 1
-      if (this.host.cancellation !== undefined) this.fail(this.host.cancellation)
+      if (part !== undefined && isCancelled(this.host, part)) this.fail(part.error)
       else if (this.#left === 0) this.succeed(this.parts.map(settledOf))
     }
     for (const task of tasks) {
       task.startAgain()
-      if (task.isSettled) count()
+      if (task.isSettled) count(task)
       else task.listen(count)
     }
     count()
@@ -128,8 +128,9 @@ export class RaceTask extends TaskNode<RaceResult<unknown>> {
 
   #won(index: number): void {
     if (this.state !== 'open' || this.#isDecided) return
-    if (this.host.cancellation !== undefined) {
-      this.fail(this.host.cancellation)
+    const part = this.parts[index]
+    if (isTask(part) && isCancelled(this.host, part)) {
+      this.fail(part.error)
       return
     }
     this.#isDecided = true
@@ -156,6 +157,11 @@ export class RaceTask extends TaskNode<RaceResult<unknown>> {
     super.rerun()
     rerunParts(this.parts)
   }
+}
+
+/** The part was open when the instance was cancelled, so the whole is over, too. */
+function isCancelled(host: TaskHost, part: TaskNode): boolean {
+  return part.state === 'failed' && host.cancellation !== undefined && part.error === host.cancellation
 }
 
 function settledOf(part: unknown): Settled<unknown> {

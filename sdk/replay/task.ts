@@ -45,7 +45,7 @@ export interface TaskHost {
   made(task: TaskNode): void
   /** A task was started, or put in an `all` or `race`. */
   used(task: TaskNode): void
-  /** The error that every task gets once the instance is cancelled. */
+  /** The error that every task gets that is open when the instance is cancelled. */
   readonly cancellation: CancelledError | undefined
 }
 
@@ -225,6 +225,7 @@ const WORDS: Readonly<Record<CommandSpec['type'], string>> = {
   child: 'sub-orchestration',
   detached: 'start of orchestration',
   read: 'read of value',
+  local: 'step',
 }
 
 /** A task that is one command. */

@@ -65,6 +65,20 @@ impl Books {
         self.ledger.cancel(target)
     }
 
+    /// The command `seq` is no longer wanted because the execution was cancelled; gives the id of a child that may still run.
+    pub(crate) fn drop_command(&mut self, seq: u32) -> Option<String> {
+        self.mailboxes.cancel(seq);
+        self.ledger.cancel(seq)
+    }
+
+    /// Enters a recorded request to cancel: everything open is no longer wanted.
+    pub(crate) fn cancelled(&mut self) {
+        let open: Vec<u32> = self.ledger.open().map(|(seq, _)| seq).collect();
+        for seq in open {
+            self.drop_command(seq);
+        }
+    }
+
     /// Enters an event or queue message that arrived; other facts are entered when they are accepted.
     pub(crate) fn arrival(&mut self, body: &EventBody) {
         let taken_by = match body {

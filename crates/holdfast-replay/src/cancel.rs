@@ -3,9 +3,14 @@
 //! The reasons below stand in histories; they are never reworded. [`LOST_RACE`] also tells, when a history is read,
 //! a command of user code from the trace that the end of an execution leaves.
 
+use std::collections::BTreeSet;
+
 use crate::{
-    Effect, End, EventBody, EventId,
+    Effect, End, EventBody, EventId, Execution, MessageBody,
+    books::Books,
     ledger::{CommandKind, Ledger, Slot},
+    limits,
+    message::NewFact,
     turn::TurnWriter,
 };
 
@@ -15,16 +20,45 @@ pub(crate) const LOST_RACE: &str = "dropped_future";
 /// Reason that a child is given when its task lost a race.
 pub(crate) const CHILD_LOST_RACE: &str = "parent dropped sub-orchestration future";
 
+/// Reason of a cancellation that follows from the execution's own.
+const CANCELLED: &str = "orchestration_cancelled";
+
 /// Reason that a child is given when its parent was cancelled.
 pub(crate) const PARENT_CANCELLED: &str = "parent canceled";
 
-/// That somebody asked to cancel, and when.
+/// That somebody asked to cancel. What is open then is taken back; the code may clean up with new steps, and whatever it
+/// does then the execution ends as cancelled.
 #[derive(Debug, Clone)]
 pub(crate) struct CancelRequest {
-    /// The request is the fact with this number, counted from 1; a command at this step or later is not carried out.
-    pub(crate) fact: u32,
     /// Why.
     pub(crate) reason: String,
+    /// Its event and the number of its fact, counted from 1, once they are recorded.
+    pub(crate) recorded: Option<(EventId, u32)>,
+}
+
+impl Execution {
+    /// Nothing that was asked for before the request is answered after it.
+    pub(crate) fn note_cancel(&mut self) {
+        if let Some(NewFact { body: EventBody::OrchestrationCancelRequested { reason }, .. }) =
+            self.pending.last()
+        {
+            self.cancel = Some(CancelRequest { reason: reason.clone(), recorded: None });
+            self.doomed = self.books.ledger.doom();
+        }
+    }
+
+    /// Whether a message is the timer that ends the cleaning up.
+    pub(crate) fn ends_clean_up(&self, body: &MessageBody) -> bool {
+        let recorded = self.cancel.as_ref().and_then(|cancel| cancel.recorded);
+        matches!((body, recorded), (MessageBody::TimerFired { execution, source }, Some((event, _)))
+            if *execution == self.execution && *source == event)
+    }
+
+    /// Whether cancelled code has had its time.
+    pub(crate) fn cleaned_up(&self) -> bool {
+        let recorded = self.cancel.as_ref().and_then(|cancel| cancel.recorded);
+        self.overdue || recorded.is_some_and(|(_, fact)| self.facts - fact > limits::MAX_CLEANUP_FACTS)
+    }
 }
 
 /// The event that records a cancel command for a target of this kind.
@@ -66,6 +100,38 @@ pub(crate) fn cancel_effect(slot: Slot, child: Option<String>) -> Option<Effect>
             child.map(|instance| Effect::CancelChild { instance, reason: CHILD_LOST_RACE.to_owned() })
         }
         _ => None,
+    }
+}
+
+/// Takes back what is open when the request to cancel is recorded: nobody answers it any more. Traces in history, effects
+/// for what was dispatched. `doomed` are the commands that were marked when the request was accepted.
+pub(crate) fn take_back_open(books: &mut Books, turn: &mut TurnWriter, at_ms: i64, doomed: Vec<u32>) {
+    let mut all: BTreeSet<u32> = doomed.into_iter().collect();
+    all.extend(books.ledger.open().map(|(seq, _)| seq));
+    for seq in all {
+        let slot = *books.ledger.get(seq).expect("it was listed");
+        let child = books.drop_command(seq);
+        match slot.kind {
+            CommandKind::Activity => {
+                let reason = CANCELLED.to_owned();
+                turn.event(at_ms, Some(slot.event), EventBody::ActivityCancelRequested { reason });
+            }
+            CommandKind::Child => {
+                let reason = PARENT_CANCELLED.to_owned();
+                turn.event(at_ms, Some(slot.event), EventBody::SubOrchestrationCancelRequested { reason });
+            }
+            _ => {}
+        }
+        if turn.was_dispatched(slot.event) {
+            let effect = match slot.kind {
+                CommandKind::Child => child
+                    .map(|instance| Effect::CancelChild { instance, reason: PARENT_CANCELLED.to_owned() }),
+                _ => cancel_effect(slot, None),
+            };
+            effect.into_iter().for_each(|effect| turn.effect(effect));
+        } else {
+            turn.take_back(seq);
+        }
     }
 }
 

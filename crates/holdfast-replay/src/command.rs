@@ -20,9 +20,27 @@ pub struct Reply {
     /// New commands for a warm activation; all of them, from the first, for a cold one.
     #[serde(rename = "c")]
     pub commands: Vec<ReplyCommand>,
+    /// Results of local steps, in the order in which the code was given them: facts behind those of the activation.
+    #[serde(rename = "l", default)]
+    pub locals: Vec<LocalResult>,
     /// Where the code stands.
     #[serde(rename = "o")]
     pub outcome: ReplyOutcome,
+}
+
+/// How a local step ended, on the wire `{"seq":0,"at":1,"ok":…}` or `{"seq":0,"at":1,"err":…}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocalResult {
+    /// The command that it answers.
+    pub seq: u32,
+    /// Database time of the turn, as the code sees it, in ms since 1970.
+    pub at: i64,
+    /// Its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ok: Option<Payload>,
+    /// Its error; without either the result is `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub err: Option<Payload>,
 }
 
 /// One command with the step at which it was given, on the wire `{"activity":{"step":0,…}}` (externally tagged: a
@@ -98,6 +116,9 @@ pub enum ReplyCommand {
     /// Drop all values.
     #[serde(rename = "clearAll")]
     ClearValues { step: u32 },
+    /// Run a step in place; its result is in the same reply.
+    #[serde(rename = "local")]
+    Local { step: u32, name: String },
     /// Read a value that another instance keeps; answered by the engine itself.
     #[serde(rename = "read")]
     ReadValue { step: u32, instance: String, key: String },
@@ -146,6 +167,7 @@ impl ReplyCommand {
             | Self::SetValue { step, .. }
             | Self::ClearValue { step, .. }
             | Self::ClearValues { step }
+            | Self::Local { step, .. }
             | Self::ReadValue { step, .. } => *step,
         }
     }

@@ -142,7 +142,9 @@ impl Cursor {
                     return Err(corrupt(event.id, "it is cancelled twice"));
                 }
                 let fact = u32::try_from(self.facts.len()).expect("fewer facts than event ids") + 1;
-                self.cancel = Some(CancelRequest { fact, reason: reason.clone() });
+                self.cancel =
+                    Some(CancelRequest { reason: reason.clone(), recorded: Some((event.id, fact)) });
+                self.books.cancelled();
             }
             EventBody::ActivityCancelRequested { .. } => {
                 return self.target(&event, CommandKind::Activity).map(drop);

@@ -12,6 +12,7 @@ const SHOWN_CHARS: usize = 120;
 /// A recorded command in words.
 pub(crate) fn describe_recorded(recorded: &Recorded) -> String {
     let what = match &recorded.body {
+        EventBody::ActivityScheduled { name, local: true, .. } => local(name),
         EventBody::ActivityScheduled { name, input, tag, session, .. } => {
             activity(name, input, tag.as_deref(), session.as_deref())
         }
@@ -44,6 +45,7 @@ pub(crate) fn describe_command(command: &ReplyCommand) -> String {
         ReplyCommand::SetValue { key, value, .. } => value_set(key, value),
         ReplyCommand::ClearValue { key, .. } => format!("a clear of value {key:?}"),
         ReplyCommand::ClearValues { .. } => "a clear of all values".to_owned(),
+        ReplyCommand::Local { name, .. } => local(name),
         ReplyCommand::ReadValue { instance, key, .. } => {
             activity(READ_VALUE, &read_input(instance, key), None, None)
         }
@@ -68,6 +70,10 @@ fn activity(name: &str, input: &Payload, tag: Option<&str>, session: Option<&str
     let tag = tag.map(|tag| format!(" with tag {tag:?}")).unwrap_or_default();
     let session = session.map(|session| format!(" on session {session:?}")).unwrap_or_default();
     format!("activity {name:?}{tag}{session} with input {}", shown(input))
+}
+
+fn local(name: &str) -> String {
+    format!("local step {name:?}")
 }
 
 fn child(name: &str, input: &Payload) -> String {

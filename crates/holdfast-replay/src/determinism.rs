@@ -4,6 +4,8 @@
 //! delay, a status text, the order of values that are dropped one after the other, a child's id and version, retry policies and time limits; those may change while an
 //! execution runs.
 
+use std::collections::BTreeSet;
+
 use crate::{
     EventBody, EventId, Mismatch, Reply, ReplyCommand, ReplyOutcome,
     cursor::Recorded,
@@ -29,8 +31,6 @@ pub(crate) struct Standing<'a> {
     pub(crate) events: u32,
     /// The terminal event, when the execution has ended.
     pub(crate) terminal: Option<&'a EventBody>,
-    /// Cancellation was asked for: how far the code came does not matter.
-    pub(crate) cancelled: bool,
 }
 
 impl Standing<'_> {
@@ -63,12 +63,14 @@ impl Standing<'_> {
 
     /// Steps rise and nothing was applied that was not given.
     fn check_form(&self, reply: &Reply) -> Result<(), Mismatch> {
-        let total = self.facts + self.given;
+        let given = self.facts + self.given;
+        let total = given + to_u32(reply.locals.len());
+        self.check_locals(reply, given)?;
         if reply.applied > total {
             let found = format!("an answer after {} facts", reply.applied);
             return Err(self.malformed(format!("{total} facts"), found));
         }
-        if matches!(reply.outcome, ReplyOutcome::Waiting) && reply.applied < total && !self.cancelled {
+        if matches!(reply.outcome, ReplyOutcome::Waiting) && reply.applied < total {
             let found = format!("a wait after {} of them", reply.applied);
             return Err(self.malformed(format!("{total} facts"), found));
         }
@@ -81,6 +83,27 @@ impl Standing<'_> {
             step = command.step();
         }
         Ok(())
+    }
+
+    /// Results of local steps come after the activation's facts, each for a new local step that was given before it.
+    fn check_locals(&self, reply: &Reply, given: u32) -> Result<(), Mismatch> {
+        let mut answered = BTreeSet::new();
+        for (index, local) in reply.locals.iter().enumerate() {
+            let step = given + to_u32(index);
+            let command = reply.commands.get(self.place_of(local.seq).unwrap_or(usize::MAX));
+            let fits = matches!(command, Some(ReplyCommand::Local { step: at, .. }) if *at <= step);
+            if !fits || !answered.insert(local.seq) || reply.applied < given + to_u32(reply.locals.len()) {
+                let found = format!("a result of command {}", local.seq);
+                return Err(self.malformed("results of new local steps behind all facts".to_owned(), found));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the reply has the command `seq`, if it is a new one.
+    fn place_of(&self, seq: u32) -> Option<usize> {
+        let new = seq.checked_sub(self.ledger.len())? as usize;
+        Some(self.recorded.len() + new)
     }
 
     /// Every recorded command was given again.
@@ -182,11 +205,15 @@ fn both_clear((recorded, command): (&Recorded, &ReplyCommand)) -> bool {
         && recorded.step == command.step()
 }
 
+fn to_u32(length: usize) -> u32 {
+    u32::try_from(length).expect("a reply is one bounded text")
+}
+
 /// Kind and compared fields are equal.
 fn same(recorded: &Recorded, command: &ReplyCommand) -> bool {
     match (&recorded.body, command) {
         (
-            EventBody::ActivityScheduled { name, input, tag, session, .. },
+            EventBody::ActivityScheduled { name, input, tag, session, local: false, .. },
             ReplyCommand::Activity { name: name2, input: input2, tag: tag2, session: session2, .. },
         ) => name == name2 && input == input2 && tag == tag2 && session == session2,
         (EventBody::TimerCreated { .. }, ReplyCommand::Timer { .. })
@@ -206,6 +233,9 @@ fn same(recorded: &Recorded, command: &ReplyCommand) -> bool {
             ReplyCommand::SetValue { key: key2, value: value2, .. },
         ) => key == key2 && value == value2,
         (EventBody::KeyValueCleared { key }, ReplyCommand::ClearValue { key: key2, .. }) => key == key2,
+        (EventBody::ActivityScheduled { name, local: true, .. }, ReplyCommand::Local { name: name2, .. }) => {
+            name == name2
+        }
         (EventBody::KeyValuesCleared {}, ReplyCommand::ClearValues { .. }) => true,
         (EventBody::ActivityScheduled { name, input, .. }, ReplyCommand::ReadValue { instance, key, .. }) => {
             name == READ_VALUE && *input == read_input(instance, key)

@@ -140,6 +140,9 @@ pub enum EventBody {
         retry: Option<RetryPolicy>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
+        /// It ran in place, in the turn that recorded it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        local: bool,
     },
     /// Fact: an activity returned.
     ActivityCompleted { result: Payload },

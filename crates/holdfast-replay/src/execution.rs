@@ -8,11 +8,11 @@
 
 pub use crate::turn::{Effect, End, TurnResult};
 use crate::{
-    Activation, CorruptHistory, ErrorPayload, Event, EventBody, EventId, FrameId, Message, Mismatch,
-    ParentLink, Payload, Reply, ReplyCommand, ReplyOutcome, StartInfo,
+    Activation, CorruptHistory, ErrorPayload, Event, EventBody, EventId, FrameId, LocalResult, Message,
+    Mismatch, ParentLink, Payload, Reply, ReplyCommand, ReplyOutcome, StartInfo,
     activation::{ActivationStart, Fact},
     books::Books,
-    cancel::{CancelRequest, close_open},
+    cancel::{CancelRequest, close_open, take_back_open},
     carry_over::{end_of, terminal_event},
     cursor::{Cursor, Recorded, fact_of},
     determinism::Standing,
@@ -60,10 +60,14 @@ pub struct Execution {
     pub(crate) now_ms: i64,
     pub(crate) books: Books,
     /// Facts recorded.
-    facts: u32,
-    cancel: Option<CancelRequest>,
+    pub(crate) facts: u32,
+    pub(crate) cancel: Option<CancelRequest>,
+    /// Commands that the accepted request to cancel ends as soon as it is recorded.
+    pub(crate) doomed: Vec<u32>,
+    /// The time to clean up after a cancellation is over.
+    pub(crate) overdue: bool,
     /// Facts of the coming turn.
-    pending: Vec<NewFact>,
+    pub(crate) pending: Vec<NewFact>,
     cold: Option<Cold>,
     given: Option<Given>,
     warm: bool,
@@ -86,6 +90,8 @@ impl Execution {
             start: Some(start),
             facts: 0,
             cancel: None,
+            doomed: Vec::new(),
+            overdue: false,
             pending: Vec::new(),
             cold: None,
             given: None,
@@ -110,6 +116,8 @@ impl Execution {
             books: cursor.books,
             facts: u32::try_from(cursor.facts.len()).expect("fewer facts than event ids"),
             cancel: cursor.cancel,
+            doomed: Vec::new(),
+            overdue: false,
             pending: Vec::new(),
             cold: Some(Cold {
                 facts: cursor.facts,
@@ -133,6 +141,9 @@ impl Execution {
         for message in messages {
             let read = if self.ended {
                 Err("the execution has ended")
+            } else if self.ends_clean_up(&message.body) {
+                self.overdue = true;
+                Err("the time to clean up is over")
             } else {
                 read_message(message.body, self.execution, now_ms, &mut self.books.ledger)
             };
@@ -184,15 +195,19 @@ impl Execution {
         let given = self.answered_by(reply.frame)?;
         let commands = match self.check(&mut reply, given) {
             Ok(commands) => commands,
-            // A cancelled execution ends as cancelled whatever the code does, so its commands do not matter.
-            Err(_) if self.cancel.is_some() => Vec::new(),
+            // A cancelled execution ends as cancelled also when its code does not fit any more.
+            Err(_) if self.cancel.is_some() => {
+                reply.outcome = ReplyOutcome::Diverged;
+                reply.locals.clear();
+                Vec::new()
+            }
             Err(mismatch) => return Err(mismatch),
         };
         self.cold = None;
         if self.ended {
             return Ok(TurnResult::nothing());
         }
-        Ok(self.write(commands, reply.outcome, given, reply.applied))
+        Ok(self.write(commands, reply, given))
     }
 
     /// Ends the execution without asking the code (poison, mismatch): facts accepted so far are recorded, what is open is
@@ -221,15 +236,6 @@ impl Execution {
     /// Facts accepted that no activation has carried yet.
     pub fn has_new_facts(&self) -> bool {
         self.pending.len() > self.given.map_or(0, |given| given.facts)
-    }
-
-    fn note_cancel(&mut self) {
-        let fact = self.facts + u32::try_from(self.pending.len()).expect("an inbox batch is bounded");
-        if let Some(NewFact { body: EventBody::OrchestrationCancelRequested { reason }, .. }) =
-            self.pending.last()
-        {
-            self.cancel = Some(CancelRequest { fact, reason: reason.clone() });
-        }
     }
 
     /// The start as the code sees it. The whole start is kept while the first turn has not recorded it.
@@ -263,11 +269,8 @@ impl Execution {
         Err(Mismatch { position: self.len + 1, expected, found: format!("an answer of frame {}", frame.0) })
     }
 
-    /// The reply's new commands, when it fits. Commands given at or after the cancel request are left out before.
+    /// The reply's new commands, when it fits.
     fn check(&self, reply: &mut Reply, given: usize) -> Result<Vec<ReplyCommand>, Mismatch> {
-        if let Some(cancel) = &self.cancel {
-            reply.commands.retain(|command| command.step() < cancel.fact);
-        }
         let cold = self.cold.as_ref();
         let standing = Standing {
             recorded: cold.map_or(&[], |cold| &cold.commands),
@@ -277,25 +280,19 @@ impl Execution {
             given: u32::try_from(given).expect("an inbox batch is bounded"),
             events: self.len,
             terminal: cold.and_then(|cold| cold.terminal.as_ref()),
-            cancelled: self.cancel.is_some(),
         };
         standing.check(reply)
     }
 
     /// Writes the turn: each new fact, followed by the commands given after it; then the end.
-    fn write(
-        &mut self,
-        commands: Vec<ReplyCommand>,
-        outcome: ReplyOutcome,
-        given: usize,
-        applied: u32,
-    ) -> TurnResult {
+    fn write(&mut self, commands: Vec<ReplyCommand>, reply: Reply, given: usize) -> TurnResult {
+        let Reply { applied, locals, outcome, .. } = reply;
         let limit = limits::exceeded(&self.instance, self.len, self.bytes, &commands);
-        let (commands, outcome) = match limit {
-            Some(error) => (Vec::new(), ReplyOutcome::Failed { error: error.to_payload() }),
-            None => (commands, outcome),
+        let (commands, locals, outcome) = match limit {
+            Some(error) => (Vec::new(), Vec::new(), ReplyOutcome::Failed { error: error.to_payload() }),
+            None => (commands, locals, outcome),
         };
-        let goes_on = self.cancel.is_none() && matches!(outcome, ReplyOutcome::Waiting);
+        let goes_on = matches!(outcome, ReplyOutcome::Waiting) && !self.cleaned_up();
         let recorded = if goes_on { given } else { self.pending.len() };
         let mut turn = self.open_turn();
         let mut commands = commands.into_iter().peekable();
@@ -310,7 +307,12 @@ impl Execution {
             self.write_fact(&mut turn, fact);
             self.write_commands(&mut turn, &mut commands, goes_on);
         }
+        for local in locals {
+            self.write_local(&mut turn, local);
+            self.write_commands(&mut turn, &mut commands, goes_on);
+        }
         let end = match &self.cancel {
+            Some(_) if goes_on => None,
             Some(cancel) => {
                 Some(End::Cancelled { error: ErrorPayload::cancelled(&cancel.reason).to_payload() })
             }
@@ -331,7 +333,25 @@ impl Execution {
 
     fn write_fact(&mut self, turn: &mut TurnWriter, fact: NewFact) {
         self.books.arrival(&fact.body);
-        turn.event(fact.at_ms, fact.source, fact.body);
+        let cancels = matches!(fact.body, EventBody::OrchestrationCancelRequested { .. });
+        let event = turn.event(fact.at_ms, fact.source, fact.body);
+        self.facts += 1;
+        if cancels && let Some(cancel) = &mut self.cancel {
+            cancel.recorded = Some((event, self.facts));
+            take_back_open(&mut self.books, turn, fact.at_ms, std::mem::take(&mut self.doomed));
+            turn.clean_up_until(event, self.now_ms.saturating_add(limits::MAX_CLEANUP_MS));
+        }
+    }
+
+    /// The result of a step that ran in place, behind its command.
+    fn write_local(&mut self, turn: &mut TurnWriter, local: LocalResult) {
+        let event = self.books.ledger.get(local.seq).expect("checked before the turn is written").event;
+        self.books.ledger.answer(local.seq);
+        let body = match (local.ok, local.err) {
+            (_, Some(error)) => EventBody::ActivityFailed { error },
+            (result, None) => EventBody::ActivityCompleted { result: result.unwrap_or_else(Payload::null) },
+        };
+        turn.event(local.at, Some(event), body);
         self.facts += 1;
     }
 

@@ -4,7 +4,7 @@
 //! starts, the custom status and kept values always take effect.
 
 use crate::{
-    Effect, EventBody, EventId, Execution, ReplyCommand,
+    Effect, EventBody, EventId, Execution, Payload, ReplyCommand,
     cancel::{cancel_effect, cancel_event},
     ledger::CommandKind,
     turn::TurnWriter,
@@ -59,6 +59,7 @@ impl Execution {
                     session: session.clone(),
                     retry: retry.clone(),
                     timeout_ms,
+                    local: false,
                 },
                 Some(Effect::ScheduleActivity { event, name, input, tag, session, retry, timeout_ms }),
             ),
@@ -94,6 +95,13 @@ impl Execution {
                 EventBody::CustomStatusUpdated { status: status.clone() },
                 Some(Effect::SetStatus { status }),
             ),
+            other => Self::issue_other(event, other),
+        }
+    }
+
+    /// The same for values and local steps.
+    fn issue_other(event: EventId, command: ReplyCommand) -> (EventBody, Option<Effect>) {
+        match command {
             ReplyCommand::SetValue { key, value, at, .. } => (
                 EventBody::KeyValueSet { key: key.clone(), value: value.clone(), last_updated_at_ms: at },
                 Some(Effect::SetValue { key, value, at_ms: at }),
@@ -110,10 +118,23 @@ impl Execution {
                     session: None,
                     retry: None,
                     timeout_ms: None,
+                    local: false,
                 },
                 Some(Effect::ReadValue { event, instance, key }),
             ),
-            ReplyCommand::Cancel { .. } => unreachable!("written by write_cancel"),
+            ReplyCommand::Local { name, .. } => (
+                EventBody::ActivityScheduled {
+                    name,
+                    input: Payload::null(),
+                    tag: None,
+                    session: None,
+                    retry: None,
+                    timeout_ms: None,
+                    local: true,
+                },
+                None,
+            ),
+            _ => unreachable!("a cancel is written by write_cancel, the others by issue"),
         }
     }
 

@@ -25,7 +25,9 @@ impl CommandKind {
     /// The kind of a command as user code gives it.
     pub(crate) fn of_reply(command: &ReplyCommand) -> Self {
         match command {
-            ReplyCommand::Activity { .. } | ReplyCommand::ReadValue { .. } => Self::Activity,
+            ReplyCommand::Activity { .. } | ReplyCommand::ReadValue { .. } | ReplyCommand::Local { .. } => {
+                Self::Activity
+            }
             ReplyCommand::Timer { .. } => Self::Timer,
             ReplyCommand::WaitEvent { .. } => Self::WaitEvent,
             ReplyCommand::Dequeue { .. } => Self::Dequeue,
@@ -156,6 +158,18 @@ impl Ledger {
     pub(crate) fn cancel(&mut self, seq: u32) -> Option<String> {
         self.slots[seq as usize].cancelled = true;
         self.children.remove(&seq)
+    }
+
+    /// Marks the open commands whose answers come as messages as no longer wanted; their children stay known.
+    pub(crate) fn doom(&mut self) -> Vec<u32> {
+        let awaited = |slot: &Slot| {
+            matches!(slot.kind, CommandKind::Activity | CommandKind::Timer | CommandKind::Child)
+        };
+        let doomed = self.open().filter(|(_, slot)| awaited(slot)).map(|(seq, _)| seq).collect::<Vec<u32>>();
+        for seq in &doomed {
+            self.slots[*seq as usize].cancelled = true;
+        }
+        doomed
     }
 
     /// The open commands, in order.

@@ -32,7 +32,7 @@ pub mod turn;
 mod values;
 
 pub use activation::{Activation, ActivationStart, Fact, FrameId};
-pub use command::{Reply, ReplyCommand, ReplyOutcome};
+pub use command::{LocalResult, Reply, ReplyCommand, ReplyOutcome};
 pub use error_payload::ErrorPayload;
 pub use event::{
     Carried, CarriedKind, CarryOver, Event, EventBody, EventId, KeptValue, ParentLink, StartInfo, StoredEvent,

@@ -17,6 +17,13 @@ pub const MAX_HISTORY_EVENTS: u32 = 1_000_000;
 /// Most bytes of history before a turn: a cold activation is one text, and JavaScript's strings end at 512 MiB.
 pub const MAX_HISTORY_BYTES: usize = 256 * 1_024 * 1_024;
 
+/// Longest time that a cancelled execution has to clean up, in ms: enough for a few steps with retries, and an operator
+/// who cancels sees the end within minutes. After it the execution ends whatever its code waits for.
+pub const MAX_CLEANUP_MS: i64 = 5 * 60 * 1_000;
+
+/// Most facts that a cancelled execution is given after the request: code that swallows every error must not run on.
+pub const MAX_CLEANUP_FACTS: u32 = 10_000;
+
 /// What `commands` of an instance and the history before them go over, if anything.
 pub(crate) fn exceeded(
     instance: &str,
@@ -54,7 +61,9 @@ fn names(command: &ReplyCommand) -> Vec<&str> {
         ReplyCommand::Activity { name, tag, session, .. } => {
             [Some(name), tag.as_ref(), session.as_ref()].into_iter().flatten().map(String::as_str).collect()
         }
-        ReplyCommand::WaitEvent { name, .. } | ReplyCommand::Dequeue { name, .. } => vec![name],
+        ReplyCommand::WaitEvent { name, .. }
+        | ReplyCommand::Dequeue { name, .. }
+        | ReplyCommand::Local { name, .. } => vec![name],
         ReplyCommand::Child { name, version, instance, .. } => {
             [Some(name), version.as_ref(), instance.as_ref()]
                 .into_iter()

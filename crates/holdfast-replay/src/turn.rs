@@ -89,12 +89,20 @@ pub(crate) struct TurnWriter {
     bytes: usize,
     effects: Vec<(Option<u32>, Effect)>,
     taken_back: BTreeSet<u32>,
+    clean_up: Option<Effect>,
 }
 
 impl TurnWriter {
     /// A writer for a turn after `recorded` events.
     pub(crate) fn new(recorded: u32) -> Self {
-        Self { recorded, events: Vec::new(), bytes: 0, effects: Vec::new(), taken_back: BTreeSet::new() }
+        Self {
+            recorded,
+            events: Vec::new(),
+            bytes: 0,
+            effects: Vec::new(),
+            taken_back: BTreeSet::new(),
+            clean_up: None,
+        }
     }
 
     /// The id that the next event gets.
@@ -130,6 +138,11 @@ impl TurnWriter {
         self.taken_back.insert(seq);
     }
 
+    /// The execution was cancelled by `event` and has until then to clean up, if this turn does not end it.
+    pub(crate) fn clean_up_until(&mut self, event: EventId, fire_at_ms: i64) {
+        self.clean_up = Some(Effect::CreateTimer { event, fire_at_ms });
+    }
+
     /// True for an event that an earlier turn recorded: its effect was carried out.
     pub(crate) fn was_dispatched(&self, event: EventId) -> bool {
         event.0 <= self.recorded
@@ -144,8 +157,9 @@ impl TurnWriter {
     pub(crate) fn finish(self, end: Option<End>) -> TurnResult {
         let taken_back = self.taken_back;
         let wanted = |seq: &Option<u32>| !seq.is_some_and(|seq| taken_back.contains(&seq));
-        let effects =
+        let mut effects: Vec<Effect> =
             self.effects.into_iter().filter(|(seq, _)| wanted(seq)).map(|(_, effect)| effect).collect();
+        effects.extend(self.clean_up.filter(|_| end.is_none()));
         TurnResult { events: self.events, effects, end }
     }
 }

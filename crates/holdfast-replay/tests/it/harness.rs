@@ -264,6 +264,10 @@ pub(crate) fn read(step: u32, instance: &str, key: &str) -> String {
     format!(r#"{{"read":{{"step":{step},"instance":"{instance}","key":"{key}"}}}}"#)
 }
 
+pub(crate) fn local(step: u32, name: &str) -> String {
+    format!(r#"{{"local":{{"step":{step},"name":"{name}"}}}}"#)
+}
+
 pub(crate) fn done(source: u32, result: &str) -> MessageBody {
     MessageBody::ActivityCompleted { execution: 1, source: EventId(source), result: json(result) }
 }

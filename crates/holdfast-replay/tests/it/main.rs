@@ -7,6 +7,7 @@ mod determinism;
 mod ends;
 mod golden;
 mod harness;
+mod locals;
 mod program;
 mod random;
 mod retry;

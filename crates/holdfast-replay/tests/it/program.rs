@@ -1,6 +1,8 @@
 //! A model of the JavaScript side: small programs, and frames that run them over facts by the agreed rules.
 //!
 //! Written from the rules and not from the crate, so that the two can disagree.
+//!
+//! length: one model whose parts share the state of a frame.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -36,6 +38,7 @@ pub(crate) enum Task {
     Queue(String),
     Child(String),
     Read(String),
+    Local(String),
     All(Vec<Task>),
     Race(Vec<Task>),
 }
@@ -56,6 +59,8 @@ pub(crate) enum Statement {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Program {
     pub(crate) statements: Vec<Statement>,
+    /// Runs once the execution was cancelled.
+    pub(crate) cleanup: Vec<Statement>,
     pub(crate) outcome: &'static str,
 }
 
@@ -69,6 +74,7 @@ impl Program {
         ];
         Self {
             statements: (0..count).map(|_| Statement::random(chance)).collect(),
+            cleanup: (0..chance.below(3)).map(|_| Statement::random(chance)).collect(),
             outcome: outcomes[chance.below(3)],
         }
     }
@@ -95,8 +101,9 @@ fn key(chance: &mut Chance) -> String {
 impl Task {
     fn leaf(chance: &mut Chance) -> Self {
         let name = ["x", "y"][chance.below(2)].to_owned();
-        match chance.below(6) {
+        match chance.below(7) {
             0 => Self::Activity(name),
+            6 => Self::Local(name),
             5 => Self::Read(name),
             1 => Self::Timer,
             2 => Self::Event(name),
@@ -137,6 +144,8 @@ pub(crate) struct Frame {
     now_ms: i64,
     values: BTreeMap<String, (String, i64)>,
     cancelled: bool,
+    /// Local steps that were not run yet.
+    locals: VecDeque<u32>,
     ended: bool,
     diverged: bool,
     commands: Vec<String>,
@@ -157,6 +166,7 @@ impl Frame {
             now_ms: 0,
             values: BTreeMap::new(),
             cancelled: false,
+            locals: VecDeque::new(),
             ended: false,
             diverged: false,
             commands: Vec::new(),
@@ -180,6 +190,7 @@ impl Frame {
             let Some(fact) = facts.next() else { break };
             self.apply(fact);
         }
+        let results = self.run_locals();
         // What the code did not get to see stays unread.
         for fact in facts {
             match fact {
@@ -194,8 +205,26 @@ impl Frame {
             _ => wire::WAITING,
         };
         let commands = std::mem::take(&mut self.commands).join(",");
-        let text = format!(r#"{{"h":7,"n":{},"c":[{commands}],"o":{outcome}}}"#, self.step);
+        let text = format!(r#"{{"h":7,"n":{},"c":[{commands}],"l":[{results}],"o":{outcome}}}"#, self.step);
         serde_json::from_str(&text).expect("a reply")
+    }
+
+    /// Runs what was asked for in place, one after the other, each result a fact.
+    fn run_locals(&mut self) -> String {
+        let mut results = Vec::new();
+        while !self.ended && !self.diverged {
+            let Some(seq) = self.locals.pop_front() else { break };
+            if self.results[seq as usize].is_some() {
+                continue;
+            }
+            let result = if seq % 3 == 0 { "err" } else { "ok" };
+            results.push(format!(r#"{{"seq":{seq},"at":{},"{result}":{seq}}}"#, self.now_ms));
+            let value = if seq % 3 == 0 { format!("!{seq}") } else { seq.to_string() };
+            self.resolve(seq, value);
+            self.step += 1;
+            self.go_on();
+        }
+        results.join(",")
     }
 
     /// Unread messages in the order in which they came.
@@ -233,13 +262,26 @@ impl Frame {
             Fact::Fail { seq, error, .. } => self.resolve(seq, format!("!{}", error.as_str())),
             Fact::Event { name, data, .. } => self.arrive(true, name, data.as_str()),
             Fact::Queue { name, data, .. } => self.arrive(false, name, data.as_str()),
-            Fact::Cancel { .. } => self.cancelled = true,
+            Fact::Cancel { .. } => self.cancel(),
         }
         if !self.diverged {
             self.now_ms = at;
             self.step += 1;
             self.go_on();
         }
+    }
+
+    /// Everything open is over, and the code goes on with its cleaning up.
+    fn cancel(&mut self) {
+        self.cancelled = true;
+        self.awaiting = None;
+        self.next = 0;
+        self.locals.clear();
+        self.mailboxes.values_mut().for_each(|(_, waits)| waits.clear());
+        self.results
+            .iter_mut()
+            .filter(|result| result.is_none())
+            .for_each(|result| *result = Some("!c".to_owned()));
     }
 
     fn resolve(&mut self, seq: u32, value: String) {
@@ -266,11 +308,6 @@ impl Frame {
 
     /// Runs the code until it stands still.
     fn go_on(&mut self) {
-        if self.cancelled {
-            // A finally block that still wants to do something; nobody carries it out.
-            self.command(wire::activity(self.step, "cleanup", "1"), None);
-            return;
-        }
         loop {
             if let Some(mut node) = self.awaiting.take() {
                 self.settle(&mut node);
@@ -282,7 +319,8 @@ impl Frame {
                     }
                 }
             }
-            let Some(statement) = self.program.statements.get(self.next).cloned() else {
+            let statements = if self.cancelled { &self.program.cleanup } else { &self.program.statements };
+            let Some(statement) = statements.get(self.next).cloned() else {
                 self.ended = true;
                 return;
             };
@@ -326,6 +364,11 @@ impl Frame {
         match task {
             Task::Activity(name) => Node::Leaf(self.command(wire::activity(step, name, "1"), None)),
             Task::Timer => Node::Leaf(self.command(wire::timer(step, 5), None)),
+            Task::Local(name) => {
+                let seq = self.command(wire::local(step, name), None);
+                self.locals.push_back(seq);
+                Node::Leaf(seq)
+            }
             Task::Read(name) => Node::Leaf(self.command(wire::read(step, name, "k"), None)),
             Task::Child(name) => Node::Leaf(self.command(wire::child(step, name, "1"), None)),
             Task::Event(name) => {

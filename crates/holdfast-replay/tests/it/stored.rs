@@ -69,6 +69,7 @@ fn bodies(payload: &Payload) -> Vec<EventBody> {
             session: Some(text()),
             retry: Some(RetryPolicy { total_timeout_ms: Some(u64::MAX), ..RetryPolicy::default() }),
             timeout_ms: Some(u64::MAX),
+            local: true,
         },
         EventBody::ActivityCompleted { result: data() },
         EventBody::ActivityFailed { error: data() },
