@@ -980,7 +980,10 @@ export interface Task<T = unknown> extends PromiseLike<T> {
     finally(onFinally?: (() => void) | null): Promise<T>;
 }
 
-/** A policy in the form that `scheduleActivityWithRetry` takes: other backoff words count as `linear`. */
+/**
+ * A policy in the form that `scheduleActivityWithRetry` takes: other backoff words count as `linear`, and a try that runs out
+ * of `timeoutMs` is not followed by another.
+ */
 export interface ActivityRetryPolicy extends Omit<RetryPolicy, 'backoff' | 'maxAttempts'> {
     /** Tries in all, the first included. */
     maxAttempts: number;

@@ -29,7 +29,10 @@ export interface RetryPolicy {
   nonRetryable?: readonly string[]
 }
 
-/** A policy in the form that `scheduleActivityWithRetry` takes: other backoff words count as `linear`. */
+/**
+ * A policy in the form that `scheduleActivityWithRetry` takes: other backoff words count as `linear`, and a try that runs out
+ * of `timeoutMs` is not followed by another.
+ */
 export interface ActivityRetryPolicy extends Omit<RetryPolicy, 'backoff' | 'maxAttempts'> {
   /** Tries in all, the first included. */
   maxAttempts: number
@@ -63,7 +66,9 @@ export function fromActivityRetry(policy: ActivityRetryPolicy, what: string): Re
   const { backoff: word, ...rest } = policy
   const backoff = word === undefined || word === 'exponential' ? 'exponential' : word === 'fixed' ? 'fixed' : 'linear'
   const baseDelayMs = backoff === 'fixed' ? 1000 : 100
-  return { baseDelayMs, maxDelayMs: 30_000, jitterPercent: 0, ...rest, backoff }
+  // In this form a try that runs out of time ends the call.
+  const nonRetryable = rest.timeoutMs === undefined ? rest.nonRetryable : [...(rest.nonRetryable ?? []), 'TimeoutError']
+  return { baseDelayMs, maxDelayMs: 30_000, jitterPercent: 0, ...rest, backoff, ...(nonRetryable === undefined ? {} : { nonRetryable }) }
 }
 
 function checkField(key: string, value: unknown, what: string): unknown {

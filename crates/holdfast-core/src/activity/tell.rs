@@ -41,5 +41,5 @@ pub(super) fn poisoned(provider: &Provider, flight: &Flight) -> String {
         "deliveries": deliveries,
     });
     provider.events().emit("poisoned", Level::Error, text, fields);
-    format!("poison: activity {:?} was delivered {deliveries} times without an end", claimed.name)
+    format!("poison: activity {} exceeded {} attempts (max {deliveries})", claimed.name, claimed.deliveries)
 }

@@ -327,8 +327,8 @@ impl TurnRunner {
 }
 
 fn poison(claimed: &ClaimedTurn) -> Payload {
-    let attempts = claimed.deliveries - 1;
+    let ClaimedTurn { instance, deliveries, .. } = claimed;
     let text =
-        format!("poison: orchestration {:?} was delivered {attempts} times without an end", claimed.instance);
+        format!("poison: orchestration {instance} exceeded {deliveries} attempts (max {})", deliveries - 1);
     error_payload("PoisonError", "POISONED", &text)
 }

@@ -130,7 +130,7 @@ impl<'a> Instances<'a> {
         let Some(parent) = &start.parent else { return };
         let error = Payload::of(&TakenError {
             name: "Error",
-            message: format!("instance {:?} exists already and is not this child", start.instance),
+            message: format!("sub-orchestration instance id '{}' already exists", start.instance),
             code: ErrorKind::InstanceExists.code(),
         });
         self.children.push(ChildRow {
