@@ -75,6 +75,15 @@ export declare class Client extends Management {
      * running one; with another name or input it rejects with {@link InstanceExistsError}.
      */
     start<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, ...rest: InputArguments<I, [options?: StartOptions]>): Promise<OrchestrationHandle<O>>;
+    /**
+     * Starts many instances, thousands in one transaction, and tells of each whether it was made. Bad items reject before
+     * anything is started. When it rejects later a part may have been started; the same call with the same ids does the rest.
+     *
+     * @example
+     * const started = await client.startMany(orders.map((order) => ({ orchestration: 'checkout', id: `order-${order.id}`, input: order })))
+     * const fresh = started.filter(({ created }) => created)
+     */
+    startMany<I = unknown>(items: readonly StartItem<I>[]): Promise<StartedItem[]>;
     /** The handle of an instance, without asking whether it exists. */
     handle<O = unknown>(instanceId: string): OrchestrationHandle<O>;
     /** Waits for the end of an instance; follows continue-as-new. Rejects with {@link TimeoutError} when the time is over. */
@@ -101,18 +110,39 @@ export interface SendResult {
     accepted: boolean;
 }
 
+/** One start of `startMany`. */
+export interface StartItem<I = unknown> extends StartOptions {
+    orchestration: string | OrchestrationDefinition<I, unknown>;
+    input?: I;
+}
+
 /** How `start` starts an instance. */
 export interface StartOptions {
     /** Id of the instance. Default: a fresh UUID. */
     id?: string;
     /** Exact version. Default: that of the definition, else the newest of the node that runs the first turn. */
     version?: string;
+    /** Label of the instance, which `listInstances` can filter by. */
+    tag?: string;
+    /** The first turn comes not before this many ms from now. */
+    delayMs?: number;
+    /** The first turn comes not before this time. */
+    startAt?: Time;
 }
 
 /** What a start tells. */
 export interface StartResult {
     /** False when an instance with this id was there before; it goes on undisturbed. */
     created: boolean;
+}
+
+/** What became of one start of `startMany`. */
+export interface StartedItem {
+    id: string;
+    /** False when an instance with this id was there before; it goes on undisturbed. */
+    created: boolean;
+    /** False when that instance was started with another orchestration or input. */
+    same: boolean;
 }
 
 /** An activity with its types. */
@@ -286,6 +316,79 @@ export interface HoldfastEvent {
     [field: string]: unknown;
 }
 
+/** What `explain` gives. */
+export interface Explanation {
+    instanceId: string;
+    /** `Parked` where the other calls say `Failed`; `NotFound` for an id that nobody has started. */
+    status: 'NotFound' | 'Pending' | 'Running' | 'Completed' | 'Failed' | 'Cancelled' | 'Parked';
+    orchestrationName?: string;
+    /** Absent until the first turn has chosen it. */
+    orchestrationVersion?: string;
+    /** One sentence. */
+    summary: string;
+    /** At most 100 of each kind. */
+    waiting: Waiting[];
+    /** Absent when it has ended, or there is no such instance. */
+    turn?: TurnState;
+    /** Present while it is parked. */
+    parked?: Parked;
+    /** What keeps it from going on, apart from what it waits for; such as `no live node has activity mail`. */
+    problems: string[];
+    /** All of it in lines for people; what `toString()` gives. */
+    text: string;
+    toString(): string;
+}
+
+/** How the next turn of an instance stands. */
+export interface TurnState {
+    /** A node may take it now. */
+    due: boolean;
+    /** When it is due, if that is known. */
+    dueAt?: number;
+    /** The node that has it. */
+    leasedBy?: string;
+    /** Until when that node has it, unless it renews. */
+    leaseUntil?: number;
+    /** Claims of this turn that were not given back. */
+    deliveries: number;
+    /** Messages that wait for it, counted up to 1001. */
+    messages: number;
+}
+
+/** One thing that an instance waits for. Times are ms since 1970, by the database's clock. */
+export type Waiting = {
+    kind: 'timer';
+    /** When it fires. */
+    until: number;
+} | {
+    /** A one-shot event, or the next message of a queue. */
+    kind: 'event' | 'queue';
+    name: string;
+} | {
+    kind: 'activity';
+    name: string;
+    /** The event that scheduled it. */
+    event: number;
+    /** Try of its retry policy, from 1. */
+    attempt: number;
+    /** Claims of this try that were not given back; 0 before the first. */
+    delivery: number;
+    /** While nobody runs it: when it may be taken. */
+    nextAt?: number;
+    /** While it runs: the node. */
+    leasedBy?: string;
+    /** While it runs: until when, unless renewed. */
+    leaseUntil?: number;
+    tag?: string;
+    session?: string;
+} | {
+    kind: 'child';
+    instanceId: string;
+    name: string;
+    /** Its status, or `Parked` with the code. */
+    status: string;
+};
+
 /**
  * An instance that was started.
  *
@@ -350,6 +453,12 @@ export interface DeleteResult {
 /** What `listInstances` lists. Filters that are absent keep everything. */
 export interface InstanceFilter {
     status?: ListedStatus | undefined;
+    /** True: only parked ones. False: none of them. */
+    parked?: boolean | undefined;
+    /** Code of the error, such as `POISONED` or `NONDETERMINISM`. */
+    code?: string | undefined;
+    /** The label that `start` gave it. */
+    tag?: string | undefined;
     /** Name of the orchestration. */
     name?: string | undefined;
     /** Exact version. */
@@ -385,7 +494,7 @@ export interface InstanceTree {
     size: number;
 }
 
-/** A status to list by. `Failed` includes `Cancelled`; `Pending` waits for its first turn. */
+/** A status to list by. `Failed` includes `Cancelled` and what is parked; `Pending` waits for its first turn. */
 export type ListedStatus = 'Pending' | 'Running' | 'Completed' | 'Failed' | 'Cancelled';
 
 /** What `getOrchestrationStats` gives, for the current execution. */
@@ -420,6 +529,18 @@ export interface QueueDepths {
     workerQueue: number;
     /** Always 0: a due timer is a due turn. */
     timerQueue: number;
+}
+
+/** Which parked instances `resumeBulk` resumes. */
+export interface ResumeFilter extends Omit<InstanceFilter, 'status' | 'parked' | 'limit' | 'cursor'> {
+    /** Instances at most, the newest first. Default: 1000. */
+    limit?: number | undefined;
+}
+
+/** What `resume` tells. */
+export interface ResumeResult {
+    /** False when the instance was not parked. */
+    resumed: boolean;
 }
 
 /** What `getSystemMetrics` gives. */
@@ -1134,10 +1255,19 @@ export interface InstanceInfo {
     /** Ms since 1970. */
     updatedAt: number;
     parentInstanceId?: string;
+    /** The label that `start` gave it. */
+    tag?: string;
+    /** Present while the instance is parked: stopped without an end, to be continued by `resume`. */
+    parked?: Parked;
 }
 
 /** What `listInstances` gives of each. */
-export type InstanceSummary = Omit<InstanceInfo, 'output'>;
+export interface InstanceSummary extends Omit<InstanceInfo, 'output' | 'parked'> {
+    /** Code of the error of a failed or parked instance, if it has one. */
+    errorCode?: string;
+    /** Present while it is parked. */
+    parked?: Omit<Parked, 'reason'>;
+}
 
 /** What `waitForOrchestration` gives: the output is parsed. */
 export interface OrchestrationResult<O = unknown> extends Omit<OrchestrationStatus, 'output'> {
@@ -1155,6 +1285,16 @@ export interface OrchestrationStatus {
     customStatus?: string;
     /** Grows with every change of the custom status. */
     customStatusVersion: number;
+}
+
+/** Why an instance is parked. */
+export interface Parked {
+    /** What is wrong, for people: the text of `getStatus().error`. */
+    reason: string;
+    /** What is wrong, for programs: `NONDETERMINISM`, `FOREIGN_WAIT`, `CORRUPT`, … */
+    code: string;
+    /** Ms since 1970. */
+    since: number;
 }
 
 /** How an instance stands. */
@@ -1232,6 +1372,26 @@ declare abstract class Management {
      * } while (cursor !== undefined)
      */
     listInstances(filter?: InstanceFilter): Promise<InstancePage>;
+    /**
+     * Why an instance is not running, from the engine itself: what it waits for, who has it, what is wrong. Works for every id,
+     * also for one that nobody knows.
+     *
+     * @example
+     * console.log(String(await client.explain('order-17')))
+     */
+    explain(instanceId: string): Promise<Explanation>;
+    /**
+     * Continues a parked instance where it stands, after a deploy of code that fits its history. One that still does not fit is
+     * parked again. Rejects when there is no such instance.
+     *
+     * @example
+     * for (const { instanceId } of (await client.listInstances({ parked: true })).instances) await client.resume(instanceId)
+     */
+    resume(instanceId: string): Promise<ResumeResult>;
+    /** Continues all parked instances that pass a filter, and tells how many these are. */
+    resumeBulk(filter?: ResumeFilter): Promise<{
+        resumed: number;
+    }>;
     /** An instance with all its descendants; rejects when there is none. */
     getInstanceTree(instanceId: string): Promise<InstanceTree>;
     /**

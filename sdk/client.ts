@@ -7,8 +7,9 @@ import { randomUUID } from 'node:crypto'
 import { type EventDefinition, type InputArguments, type OrchestrationDefinition, nameOf } from './define.js'
 import { InstanceExistsError, HoldfastError, TimeoutError } from './errors.js'
 import { OrchestrationHandle } from './handle.js'
-import { checkInstanceId, checkNewInstanceId, checkVersion, checkWhole, invalidArgument } from './ids.js'
+import { checkInstanceId, checkName, checkNewInstanceId, checkVersion, checkWhole, invalidArgument, kindOf } from './ids.js'
 import { Management } from './management.js'
+import { type Time, checkKeys, timeOf } from './management-shapes.js'
 import { type NativeClient, binding } from './native.js'
 import { encode } from './payload.js'
 import { type PostgresProvider, nativeOf } from './provider.js'
@@ -21,6 +22,27 @@ export interface StartOptions {
   id?: string
   /** Exact version. Default: that of the definition, else the newest of the node that runs the first turn. */
   version?: string
+  /** Label of the instance, which `listInstances` can filter by. */
+  tag?: string
+  /** The first turn comes not before this many ms from now. */
+  delayMs?: number
+  /** The first turn comes not before this time. */
+  startAt?: Time
+}
+
+/** One start of `startMany`. */
+export interface StartItem<I = unknown> extends StartOptions {
+  orchestration: string | OrchestrationDefinition<I, unknown>
+  input?: I
+}
+
+/** What became of one start of `startMany`. */
+export interface StartedItem {
+  id: string
+  /** False when an instance with this id was there before; it goes on undisturbed. */
+  created: boolean
+  /** False when that instance was started with another orchestration or input. */
+  same: boolean
 }
 
 /** What a start tells. */
@@ -34,6 +56,8 @@ export interface SendResult {
   /** False when the instance has ended already. */
   accepted: boolean
 }
+
+const START_KEYS = ['id', 'version', 'tag', 'delayMs', 'startAt']
 
 /** How long `waitForOrchestration` waits unless told otherwise. */
 const WAIT_MS = 30_000
@@ -66,7 +90,7 @@ export class Client extends Management {
     orchestration: string | OrchestrationDefinition<I, unknown>,
     ...rest: InputArguments<I>
   ): Promise<StartResult> {
-    const { created } = await this.#start(instanceId, orchestration, rest[0], undefined)
+    const { created } = await this.#start(instanceId, orchestration, rest[0], {})
     return { created }
   }
 
@@ -81,7 +105,7 @@ export class Client extends Management {
       const message = 'version must be a string: the order is (instanceId, orchestration, input, version)'
       throw invalidArgument(typeof input === 'string' ? `${message}; were input and version swapped?` : message)
     }
-    const { created } = await this.#start(instanceId, orchestration, input, version)
+    const { created } = await this.#start(instanceId, orchestration, input, { version })
     return { created }
   }
 
@@ -113,8 +137,9 @@ export class Client extends Management {
     ...rest: InputArguments<I, [options?: StartOptions]>
   ): Promise<OrchestrationHandle<O>> {
     const options = rest[1] ?? {}
+    checkKeys(options, 'options', START_KEYS)
     const id = options.id ?? randomUUID()
-    const { created, same } = await this.#start(id, orchestration, rest[0], options.version)
+    const { created, same } = await this.#start(id, orchestration, rest[0], options)
     if (!created && !same) {
       const message = `instance '${id}' exists and was started with another orchestration or input`
       throw new InstanceExistsError(message, { code: 'INSTANCE_EXISTS' })
@@ -122,22 +147,41 @@ export class Client extends Management {
     return this.handle<O>(id)
   }
 
+  /**
+   * Starts many instances, thousands in one transaction, and tells of each whether it was made. Bad items reject before
+   * anything is started. When it rejects later a part may have been started; the same call with the same ids does the rest.
+   *
+   * @example
+   * const started = await client.startMany(orders.map((order) => ({ orchestration: 'checkout', id: `order-${order.id}`, input: order })))
+   * const fresh = started.filter(({ created }) => created)
+   */
+  async startMany<I = unknown>(items: readonly StartItem<I>[]): Promise<StartedItem[]> {
+    if (!Array.isArray(items)) throw invalidArgument(`items must be an array, not ${kindOf(items)}`)
+    const ids: string[] = []
+    const texts: string[] = []
+    for (const [i, item] of (items as readonly StartItem<I>[]).entries()) {
+      checkKeys(item, `item ${i}`, ['orchestration', 'input', ...START_KEYS])
+      const id = item.id ?? randomUUID()
+      ids.push(id)
+      texts.push(startText(id, item.orchestration, item.input, item))
+    }
+    const started: StartedItem[] = []
+    for (const slice of slices(texts)) {
+      for (const reply of JSON.parse(unwrap(await this.#native.start(`[${slice.join(',')}]`))) as StartReply[]) {
+        started.push({ id: ids[started.length] as string, created: reply.created, same: reply.same })
+      }
+    }
+    return started
+  }
+
   /** The handle of an instance, without asking whether it exists. */
   handle<O = unknown>(instanceId: string): OrchestrationHandle<O> {
     return new OrchestrationHandle<O>(this, checkInstanceId(instanceId))
   }
 
-  async #start(instanceId: string, orchestration: unknown, input: unknown, version: string | undefined): Promise<StartReply> {
-    if (typeof instanceId === 'object' && instanceId !== null && 'type' in instanceId) {
-      throw invalidArgument('instance id must be a string, not a definition: the order is (instanceId, orchestration, input)')
-    }
-    const id = checkNewInstanceId(instanceId)
-    const name = nameOf(orchestration, 'orchestration', 'orchestration name')
-    const exact = version ?? (typeof orchestration === 'object' ? (orchestration as OrchestrationDefinition).version : undefined)
-    if (exact !== undefined && exact !== null) checkVersion(exact)
-    const text = encode(input, `input of orchestration '${name}'`)
-    const head = `"id":${JSON.stringify(id)},"name":${JSON.stringify(name)},"version":${JSON.stringify(exact ?? null)}`
-    const replies = JSON.parse(unwrap(await this.#native.start(`[{${head},"input":${text}}]`))) as StartReply[]
+  async #start(instanceId: string, orchestration: unknown, input: unknown, options: StartOptions | { version: string | undefined }): Promise<StartReply> {
+    const text = startText(instanceId, orchestration, input, options)
+    const replies = JSON.parse(unwrap(await this.#native.start(`[${text}]`))) as StartReply[]
     const reply = replies[0]
     if (reply === undefined) throw new HoldfastError('the engine did not answer the start', { code: 'INTERNAL' })
     return reply
@@ -218,4 +262,45 @@ export class Client extends Management {
     const { accepted } = JSON.parse(unwrap(await this.#native.send(item))) as SendResult
     return { accepted }
   }
+}
+
+/** One start as the addon takes it. */
+function startText(instanceId: string, orchestration: unknown, input: unknown, options: Omit<StartOptions, 'version'> & { version?: string | undefined }): string {
+  if (typeof instanceId === 'object' && instanceId !== null && 'type' in instanceId) {
+    throw invalidArgument('instance id must be a string, not a definition: the order is (instanceId, orchestration, input)')
+  }
+  const id = checkNewInstanceId(instanceId)
+  const name = nameOf(orchestration, 'orchestration', 'orchestration name')
+  const exact = options.version ?? (typeof orchestration === 'object' ? (orchestration as OrchestrationDefinition).version : undefined)
+  if (exact !== undefined && exact !== null) checkVersion(exact)
+  const { tag, delayMs, startAt } = options
+  if (delayMs !== undefined && startAt !== undefined) throw invalidArgument('give delayMs or startAt, not both')
+  const head = {
+    id,
+    name,
+    version: exact ?? null,
+    tag: tag === undefined ? undefined : checkName(tag, 'tag'),
+    delayMs: delayMs === undefined ? undefined : checkWhole(delayMs, 'delayMs', 0),
+    startAt: timeOf(startAt, 'startAt'),
+  }
+  return `${JSON.stringify(head).slice(0, -1)},"input":${encode(input, `input of orchestration '${name}'`)}}`
+}
+
+/** Starts of one call to the addon: as many as fit in a commit or two, and far fewer characters than a string can have. */
+const SLICE_ITEMS = 4096
+const SLICE_CHARACTERS = 16 * 1024 * 1024
+
+function* slices(texts: readonly string[]): Generator<string[]> {
+  let slice: string[] = []
+  let characters = 0
+  for (const text of texts) {
+    if (slice.length > 0 && (slice.length >= SLICE_ITEMS || characters + text.length > SLICE_CHARACTERS)) {
+      yield slice
+      slice = []
+      characters = 0
+    }
+    slice.push(text)
+    characters += text.length
+  }
+  if (slice.length > 0) yield slice
 }

@@ -2,7 +2,7 @@
  * The public surface of the package.
  */
 export { ActivityContext } from './activity/context.js'
-export { Client, type SendResult, type StartOptions, type StartResult } from './client.js'
+export { Client, type SendResult, type StartItem, type StartOptions, type StartResult, type StartedItem } from './client.js'
 export {
   type ActivityDefinition,
   type ActivityFunction,
@@ -28,6 +28,7 @@ export {
   TimeoutError,
 } from './errors.js'
 export type { EventKind, EventLevel, EventListener, HoldfastEvent } from './events.js'
+export type { Explanation, TurnState, Waiting } from './explain.js'
 export { OrchestrationHandle } from './handle.js'
 export { MAX_KV_KEYS, MAX_KV_VALUE_BYTES, MAX_NAME_BYTES, MAX_TAG_NAME_BYTES, MAX_WORKER_TAGS } from './ids.js'
 export type {
@@ -41,6 +42,8 @@ export type {
   PruneOptions,
   PruneResult,
   QueueDepths,
+  ResumeFilter,
+  ResumeResult,
   SystemMetrics,
   Time,
 } from './management-shapes.js'
@@ -65,5 +68,5 @@ export type { ActivityTask, Task } from './replay/task.js'
 export type { ActivityRetryPolicy, RetryPolicy } from './retry.js'
 export { Runtime } from './runtime.js'
 export { SqliteProvider } from './sqlite.js'
-export type { ExecutionInfo, HistoryEvent, InstanceInfo, InstanceSummary, OrchestrationResult, OrchestrationStatus, StatusWord } from './status.js'
+export type { ExecutionInfo, HistoryEvent, InstanceInfo, InstanceSummary, OrchestrationResult, OrchestrationStatus, Parked, StatusWord } from './status.js'
 export { type LogFormat, type LogLevel, type TracingOptions, initTracing } from './trace.js'

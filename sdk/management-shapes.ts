@@ -8,12 +8,18 @@ import type { InstanceSummary, SummaryRecord } from './status.js'
 /** A time: ms since 1970, or a Date. */
 export type Time = number | Date
 
-/** A status to list by. `Failed` includes `Cancelled`; `Pending` waits for its first turn. */
+/** A status to list by. `Failed` includes `Cancelled` and what is parked; `Pending` waits for its first turn. */
 export type ListedStatus = 'Pending' | 'Running' | 'Completed' | 'Failed' | 'Cancelled'
 
 /** What `listInstances` lists. Filters that are absent keep everything. */
 export interface InstanceFilter {
   status?: ListedStatus | undefined
+  /** True: only parked ones. False: none of them. */
+  parked?: boolean | undefined
+  /** Code of the error, such as `POISONED` or `NONDETERMINISM`. */
+  code?: string | undefined
+  /** The label that `start` gave it. */
+  tag?: string | undefined
   /** Name of the orchestration. */
   name?: string | undefined
   /** Exact version. */
@@ -30,6 +36,18 @@ export interface InstanceFilter {
   limit?: number | undefined
   /** `cursor` of the page before. Absent: the first page. */
   cursor?: string | undefined
+}
+
+/** Which parked instances `resumeBulk` resumes. */
+export interface ResumeFilter extends Omit<InstanceFilter, 'status' | 'parked' | 'limit' | 'cursor'> {
+  /** Instances at most, the newest first. Default: 1000. */
+  limit?: number | undefined
+}
+
+/** What `resume` tells. */
+export interface ResumeResult {
+  /** False when the instance was not parked. */
+  resumed: boolean
 }
 
 /** What `listInstances` gives. */
@@ -134,26 +152,38 @@ const MAX_PAGE = 1000
 const BULK = 1000
 
 const STATUSES: readonly string[] = ['Pending', 'Running', 'Completed', 'Failed', 'Cancelled'] satisfies ListedStatus[]
-const FILTER_KEYS = ['status', 'name', 'version', 'parent', 'idPrefix', 'createdAfter', 'createdBefore', 'limit', 'cursor']
+const WHICH_KEYS = ['code', 'tag', 'name', 'version', 'parent', 'idPrefix', 'createdAfter', 'createdBefore', 'limit']
+const FILTER_KEYS = ['status', 'parked', ...WHICH_KEYS, 'cursor']
 
 /** The fields of a list request. */
 export function filterOf(filter: InstanceFilter): Record<string, unknown> {
   checkKeys(filter, 'filter', FILTER_KEYS)
-  const { status, name, version, parent, idPrefix, createdAfter, createdBefore, limit = PAGE, cursor } = filter
+  const { status, parked, limit = PAGE, cursor } = filter
   if (status !== undefined && !STATUSES.includes(status)) {
     throw invalidArgument(`status must be one of ${STATUSES.join(', ')}, not ${typeof status === 'string' ? `'${status}'` : kindOf(status)}`)
   }
+  if (parked !== undefined && typeof parked !== 'boolean') throw invalidArgument(`parked must be a boolean, not ${kindOf(parked)}`)
   if (checkWhole(limit, 'limit', 1) > MAX_PAGE) throw invalidArgument(`limit must be at most ${MAX_PAGE}, not ${limit}`)
+  return { status, parked, ...whichOf(filter), limit, from: cursor === undefined ? undefined : placeOf(cursor) }
+}
+
+/** The fields of a request to resume many instances. */
+export function resumingOf(filter: ResumeFilter): Record<string, unknown> {
+  checkKeys(filter, 'filter', WHICH_KEYS)
+  return { ...whichOf(filter), limit: checkWhole(filter.limit ?? BULK, 'limit', 0) }
+}
+
+function whichOf(filter: Omit<InstanceFilter, 'status' | 'parked' | 'limit' | 'cursor'>): Record<string, unknown> {
+  const { code, tag, name, version, parent, idPrefix, createdAfter, createdBefore } = filter
   return {
-    status,
+    code: code === undefined ? undefined : checkName(code, 'code'),
+    tag: tag === undefined ? undefined : checkName(tag, 'tag'),
     name: name === undefined ? undefined : checkName(name, 'name'),
     version: version === undefined ? undefined : checkVersion(version),
     parent: parent === undefined ? undefined : checkInstanceId(parent, 'parent'),
     idPrefix: idPrefix === undefined || idPrefix === '' ? undefined : checkName(idPrefix, 'idPrefix'),
     createdAfter: timeOf(createdAfter, 'createdAfter'),
     createdBefore: timeOf(createdBefore, 'createdBefore'),
-    limit,
-    from: cursor === undefined ? undefined : placeOf(cursor),
   }
 }
 
@@ -202,7 +232,8 @@ function placeOf(cursor: unknown): Place {
   }
 }
 
-function timeOf(time: Time | undefined, what: string): number | undefined {
+/** A time in ms since 1970. */
+export function timeOf(time: Time | undefined, what: string): number | undefined {
   if (time === undefined) return undefined
   const ms = time instanceof Date ? time.getTime() : time
   if (typeof ms !== 'number' || !(ms >= 0 && ms <= MAX_TIME_MS)) {
@@ -214,7 +245,8 @@ function timeOf(time: Time | undefined, what: string): number | undefined {
 /** The latest time that a Date can hold. */
 const MAX_TIME_MS = 8.64e15
 
-function checkKeys(value: object, what: string, keys: readonly string[]): void {
+/** Refuses keys that are not known. */
+export function checkKeys(value: object, what: string, keys: readonly string[]): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalidArgument(`${what} must be an object, not ${kindOf(value)}`)
   const odd = Object.keys(value).find((key) => !keys.includes(key))
   if (odd !== undefined) throw invalidArgument(`${what} has no '${odd}': there is ${keys.join(', ')}`)

@@ -5,6 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { HoldfastError, TimeoutError } from './errors.js'
+import { type Explanation, type ExplanationRecord, explanationOf } from './explain.js'
 import { checkInstanceId, checkName, checkWhole } from './ids.js'
 import {
   type BulkFilter,
@@ -17,12 +18,15 @@ import {
   type PruneOptions,
   type PruneResult,
   type QueueDepths,
+  type ResumeFilter,
+  type ResumeResult,
   type SystemMetrics,
   bulkOf,
   cursorOf,
   filterOf,
   forceOf,
   pruningOf,
+  resumingOf,
 } from './management-shapes.js'
 import type { NativeClient } from './native.js'
 import {
@@ -169,6 +173,33 @@ export abstract class Management {
     const result: InstancePage = { instances: page.instances.map(summaryOf) }
     if (page.next !== null) result.cursor = cursorOf(page.next)
     return result
+  }
+
+  /**
+   * Why an instance is not running, from the engine itself: what it waits for, who has it, what is wrong. Works for every id,
+   * also for one that nobody knows.
+   *
+   * @example
+   * console.log(String(await client.explain('order-17')))
+   */
+  async explain(instanceId: string): Promise<Explanation> {
+    return explanationOf(await this.#ask<ExplanationRecord>({ op: 'explain', instance: checkInstanceId(instanceId) }))
+  }
+
+  /**
+   * Continues a parked instance where it stands, after a deploy of code that fits its history. One that still does not fit is
+   * parked again. Rejects when there is no such instance.
+   *
+   * @example
+   * for (const { instanceId } of (await client.listInstances({ parked: true })).instances) await client.resume(instanceId)
+   */
+  async resume(instanceId: string): Promise<ResumeResult> {
+    return await this.#ask<ResumeResult>({ op: 'resume', instance: checkInstanceId(instanceId) })
+  }
+
+  /** Continues all parked instances that pass a filter, and tells how many these are. */
+  async resumeBulk(filter: ResumeFilter = {}): Promise<{ resumed: number }> {
+    return await this.#ask<{ resumed: number }>({ op: 'resumeBulk', ...resumingOf(filter) })
   }
 
   /** An instance with all its descendants; rejects when there is none. */

@@ -33,7 +33,7 @@ export interface NativeProvider {
 
 /** Sends and asks. */
 export interface NativeClient {
-  /** Items `{ id, name, version, input }` give `{ created, same }` each. */
+  /** Items `{ id, name, version, tag, delayMs, startAt, input }` give `{ created, same }` each. */
   start(itemsJson: string): Promise<Outcome<string>>
   /** `{ kind: 'event' | 'queue' | 'cancel', … }` gives `{ accepted }`. */
   send(itemJson: string): Promise<Outcome<string>>

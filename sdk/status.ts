@@ -13,6 +13,9 @@ export interface InstanceRecord {
   status: 'Pending' | 'Running' | 'Completed' | 'Failed' | 'Cancelled'
   output: unknown
   error: ErrorPayload | null
+  /** Ms since 1970, while it is parked; the status is `Failed` then. */
+  parkedAt: number | null
+  tag: string | null
   customStatus: string | null
   customStatusVersion: number
   createdAt: number
@@ -21,7 +24,7 @@ export interface InstanceRecord {
 }
 
 /** An instance of a list as the addon tells it. */
-export type SummaryRecord = Omit<InstanceRecord, 'output' | 'error' | 'customStatus' | 'customStatusVersion'>
+export type SummaryRecord = Omit<InstanceRecord, 'output' | 'error' | 'customStatus' | 'customStatusVersion'> & { errorCode: string | null }
 
 /** An execution as the addon tells it. */
 export interface ExecutionRecord {
@@ -67,10 +70,29 @@ export interface InstanceInfo {
   /** Ms since 1970. */
   updatedAt: number
   parentInstanceId?: string
+  /** The label that `start` gave it. */
+  tag?: string
+  /** Present while the instance is parked: stopped without an end, to be continued by `resume`. */
+  parked?: Parked
+}
+
+/** Why an instance is parked. */
+export interface Parked {
+  /** What is wrong, for people: the text of `getStatus().error`. */
+  reason: string
+  /** What is wrong, for programs: `NONDETERMINISM`, `FOREIGN_WAIT`, `CORRUPT`, … */
+  code: string
+  /** Ms since 1970. */
+  since: number
 }
 
 /** What `listInstances` gives of each. */
-export type InstanceSummary = Omit<InstanceInfo, 'output'>
+export interface InstanceSummary extends Omit<InstanceInfo, 'output' | 'parked'> {
+  /** Code of the error of a failed or parked instance, if it has one. */
+  errorCode?: string
+  /** Present while it is parked. */
+  parked?: Omit<Parked, 'reason'>
+}
 
 /** What `getExecutionInfo` gives. */
 export interface ExecutionInfo {
@@ -131,9 +153,16 @@ export function resultOf<O>(record: InstanceRecord): OrchestrationResult<O> {
   return record.status === 'Completed' ? { ...status, output: record.output as O } : status
 }
 
-/** What is known about an instance, without its output. */
+/** What is known about a listed instance. */
 export function summaryOf(record: SummaryRecord): InstanceSummary {
-  const summary: InstanceSummary = {
+  const summary: InstanceSummary = baseOf(record)
+  if (record.errorCode !== null) summary.errorCode = record.errorCode
+  if (record.parkedAt !== null) summary.parked = { code: record.errorCode ?? 'UNKNOWN', since: record.parkedAt }
+  return summary
+}
+
+function baseOf(record: Omit<SummaryRecord, 'errorCode'>): Omit<InstanceInfo, 'output' | 'parked'> {
+  const base: Omit<InstanceInfo, 'output' | 'parked'> = {
     instanceId: record.instance,
     orchestrationName: record.name,
     orchestrationVersion: record.version ?? '',
@@ -142,14 +171,17 @@ export function summaryOf(record: SummaryRecord): InstanceSummary {
     createdAt: record.createdAt,
     updatedAt: record.updatedAt,
   }
-  if (record.parent !== null) summary.parentInstanceId = record.parent
-  return summary
+  if (record.parent !== null) base.parentInstanceId = record.parent
+  if (record.tag !== null) base.tag = record.tag
+  return base
 }
 
 /** What is known about an instance. */
 export function infoOf(record: InstanceRecord): InstanceInfo {
-  const summary = summaryOf(record)
-  return record.status === 'Completed' ? { ...summary, output: record.output } : summary
+  const info: InstanceInfo = baseOf(record)
+  if (record.status === 'Completed') info.output = record.output
+  if (record.parkedAt !== null) info.parked = { reason: textOf(record), code: record.error?.code ?? 'UNKNOWN', since: record.parkedAt }
+  return info
 }
 
 /** What is known about an execution. */

@@ -201,7 +201,7 @@ export function fakeBinding({ cold = false } = {}) {
       const instance = this.world.instances.get(id)
       if (instance === undefined) return { value: null }
       const { name, status, output, error, customStatus, customStatusVersion, createdAt, updatedAt, parent, execution } = instance
-      const shown = { instance: id, name, version: execution.start.version, execution: execution.number, status, output, error, customStatus, customStatusVersion, createdAt, updatedAt, parent: parent?.instance ?? null }
+      const shown = { instance: id, name, version: execution.start.version, execution: execution.number, status, output, error, parkedAt: null, tag: null, customStatus, customStatusVersion, createdAt, updatedAt, parent: parent?.instance ?? null }
       return { value: text(shown) }
     }
     async wait(id, timeoutMs) {

@@ -14,7 +14,22 @@ create table /*schema*/node (
   constraint node_pkey primary key (id, epoch)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.1);
 
--- The addressable orchestration. Written at start, at the first turn of an execution, at a status change and at the end.
+-- What each running runtime can run, written once for each registration; rows of runtimes that are gone mean nothing and
+-- are deleted with the next registration. kind: orchestration (with its version), activity, and the tags it takes: untagged
+-- work, any_tag, or one tag.
+create table /*schema*/node_handler (
+  node_id text collate "C" not null,
+  node_epoch bigint not null,
+  kind text collate "C" not null,
+  name text collate "C" not null,
+  version text collate "C" not null default '',
+  constraint node_handler_pkey primary key (node_id, node_epoch, kind, name, version),
+  constraint node_handler_kind_check check (kind in ('orchestration', 'activity', 'untagged', 'any_tag', 'tag'))
+);
+create index node_handler_name_idx on /*schema*/node_handler (kind, name, version);
+
+-- The addressable orchestration. Written at start, at the first turn of an execution, at a status change, when it is
+-- parked and at the end. A parked one has an error and a time, but no end.
 create table /*schema*/instance (
   instance text collate "C" not null,
   name text collate "C" not null,
@@ -24,6 +39,8 @@ create table /*schema*/instance (
   input text not null,
   output text,
   error text,
+  error_code text collate "C",
+  parked_at timestamptz,
   carried text,
   custom_status text,
   custom_status_version bigint not null default 0,
@@ -36,9 +53,12 @@ create table /*schema*/instance (
   started_at timestamptz,
   finished_at timestamptz,
   updated_at timestamptz not null default clock_timestamp(),
+  tag text collate "C",
+  starts_at timestamptz,
   constraint instance_pkey primary key (instance),
   constraint instance_status_check check (status in ('Pending', 'Running', 'Completed', 'Failed', 'Cancelled')),
   constraint instance_finished_at_check check ((finished_at is not null) = (status in ('Completed', 'Failed', 'Cancelled'))),
+  constraint instance_parked_at_check check (parked_at is null or (finished_at is null and error is not null)),
   constraint instance_parent_check check ((parent_instance is null) = (parent_event is null) and (parent_instance is null) = (parent_execution is null))
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 create index instance_created_at_idx on /*schema*/instance (created_at, instance);
@@ -71,7 +91,9 @@ create table /*schema*/history (
 ) with (autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1);
 
 -- One row for each instance that has not ended. A waiting instance is due at 'infinity'. Name null: messages came
--- before the start; never claimed. queue, priority and tag are room for routing.
+-- before the start; never claimed. Parked: only a cancel request or resuming makes it due; starts_at: before that time
+-- only a cancel request does. queue, priority and tag are
+-- room for routing.
 create table /*schema*/turn_queue (
   instance text collate "C" not null,
   due_at timestamptz not null default 'infinity',
@@ -82,6 +104,8 @@ create table /*schema*/turn_queue (
   leased_at timestamptz,
   deliveries int not null default 0,
   isolated boolean not null default false,
+  parked boolean not null default false,
+  starts_at timestamptz,
   name text collate "C",
   version text collate "C",
   execution bigint not null default 1,

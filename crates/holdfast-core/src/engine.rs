@@ -234,6 +234,7 @@ impl Rooms {
                 newest: handlers.newest(),
                 cache: FrameCache::new(config.cache.sticky_cache_size, config.cache.sticky_cache_bytes),
                 slots: config.dispatch.orchestration_concurrency,
+                max_attempts: config.lease.max_attempts,
             },
         ));
         let activities = Arc::new(ActivityRunner::new(

@@ -28,6 +28,10 @@ pub const MAILBOX: usize = 100_000;
 /// off between 64 and 256).
 pub const COMMIT_BATCH_ITEMS: usize = 256;
 
+/// Items of one batch of clients: starts and messages are small, and thousands of them in one transaction cost little more
+/// than hundreds.
+pub const CLIENT_BATCH_ITEMS: usize = 2048;
+
 /// Payload bytes in one commit batch: keeps one flight well below the query time limit on a slow link.
 pub const COMMIT_BATCH_BYTES: usize = 16 * 1024 * 1024;
 
@@ -105,3 +109,12 @@ pub const DELETE_RUNS: u32 = 8;
 /// After a failed heartbeat a node leaves leases that ran out to their owners for this long, or for a turn's lease if that
 /// is longer: both met the same outage, and the owners renew what they hold as soon as they can.
 pub const CAUTION_AFTER_OUTAGE: Duration = Duration::from_secs(5);
+
+/// How often a node looks for due work that no live node can run: it changes with deploys.
+pub const UNSERVED_EVERY: Duration = Duration::from_secs(30);
+
+/// Timers, activities and children that an explanation lists, of each: more are not for people to read.
+pub const EXPLAIN_ROWS: i64 = 100;
+
+/// Longest history that an explanation reads to tell which events are waited for: beyond it that takes seconds.
+pub const EXPLAIN_EVENTS: i32 = 100_000;

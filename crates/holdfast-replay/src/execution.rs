@@ -8,8 +8,8 @@
 
 pub use crate::turn::{Effect, End, TurnResult};
 use crate::{
-    Activation, CorruptHistory, ErrorPayload, Event, EventBody, EventId, FrameId, LocalResult, Message,
-    Mismatch, ParentLink, Payload, Reply, ReplyCommand, ReplyOutcome, StartInfo,
+    Activation, CarriedKind, CorruptHistory, ErrorPayload, Event, EventBody, EventId, FrameId, LocalResult,
+    Message, Mismatch, ParentLink, Payload, Reply, ReplyCommand, ReplyOutcome, StartInfo,
     activation::{ActivationStart, Fact},
     books::Books,
     cancel::{CancelRequest, close_open, take_back_open},
@@ -221,6 +221,16 @@ impl Execution {
             self.write_fact(&mut turn, fact);
         }
         self.close_turn(turn, Some(End::Failed { error }))
+    }
+
+    /// True once somebody asked to cancel: it ends as cancelled whatever its code does.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_some()
+    }
+
+    /// The messages that it waits for, in the order of the waits.
+    pub fn open_waits(&self) -> Vec<(CarriedKind, String)> {
+        self.books.mailboxes.open_waits()
     }
 
     /// Events recorded, those of completed turns included.

@@ -74,6 +74,11 @@ impl Mailboxes {
         }
     }
 
+    /// What the open waits wait for, the oldest first.
+    pub(crate) fn open_waits(&self) -> Vec<(CarriedKind, String)> {
+        self.open.values().cloned().collect()
+    }
+
     /// Nobody waits any more: what arrives from here on stays unread.
     pub(crate) fn close_waits(&mut self) {
         for seq in self.open.keys().copied().collect::<Vec<_>>() {

@@ -1,4 +1,4 @@
--- Ends activity tasks whose lease stands: the row goes, its instance gets the message and is woken.
+-- Ends activity tasks whose lease stands: the row goes, its instance gets the message and is woken unless it is parked.
 -- Rows: the tasks given. Locks: activity rows in the order given, after their turn rows. Index: activity_queue_pkey,
 -- turn_queue_pkey.
 -- $1 instances text[]
@@ -36,6 +36,7 @@ woken as (
   where q.instance = any (array(select told.instance from told))
     and q.owner is null
     and q.name is not null
+    and not q.parked
     and q.due_at > clock_timestamp()
 )
 select ended.ix,

@@ -1,5 +1,6 @@
 -- Messages of clients and of surviving turns to instances that have not ended (a message to an unknown id is kept until
--- its start), and their wake: a row that nobody holds is due now; one that is held derives it when it is settled.
+-- its start), and their wake: a row that nobody holds is due now; one that is held derives it when it is settled; one
+-- that is parked or does not start yet is woken by a cancel request only.
 -- A turn can cancel its own children only.
 -- Rows: the messages given. Locks: none but the turn rows already locked. Index: turn_queue_pkey, instance_pkey.
 -- $1 turn instances text[]
@@ -46,7 +47,7 @@ told as (
       ))
   order by message.ix
   on conflict (instance, execution, source) where source is not null do nothing
-  returning instance
+  returning instance, kind
 ),
 woken as (
   update /*schema*/turn_queue q
@@ -54,6 +55,8 @@ woken as (
   where q.instance = any (array(select told.instance from told))
     and q.owner is null
     and q.name is not null
+    and (not (q.parked or coalesce(q.starts_at > clock_timestamp(), false))
+      or q.instance = any (array(select told.instance from told where told.kind = 'CancelRequested')))
     and q.due_at > clock_timestamp()
 )
 select distinct told.instance from told

@@ -1,5 +1,6 @@
 -- Settles the turns that do not end their instance: the fence ends, and the next due time comes from the inbox as it is
--- after everything else of this commit. It is never in the past: a claim looks back only as far as its last one.
+-- after everything else of this commit. It is never in the past: a claim looks back only as far as its last one. A
+-- parked turn is due only when somebody has asked to cancel.
 -- Rows: the turns given. Locks: none but the turn rows already locked. Index: turn_queue_pkey, inbox_pkey.
 -- $1 instances text[]
 -- $2 fences bigint[]
@@ -10,6 +11,7 @@
 -- $7 history lengths int[]
 -- $8 versions text[]
 -- $9 due now boolean[] (continued as new)
+-- $10 parked boolean[]
 update /*schema*/turn_queue q
 set last_fence = q.fence,
     fence = nextval('/*schema*/fence_seq'),
@@ -17,19 +19,26 @@ set last_fence = q.fence,
     owner_epoch = null,
     leased_at = null,
     isolated = false,
+    parked = turn.parked,
     deliveries = case when turn.progress then 0 else q.deliveries end,
     execution = turn.execution,
     history_len = turn.history_len,
     version = turn.version,
     due_at = case
       when turn.due_now then clock_timestamp()
+      when turn.parked then coalesce(
+        (select clock_timestamp() from /*schema*/inbox m where m.instance = q.instance and m.kind = 'CancelRequested' limit 1),
+        'infinity'
+      )
       else greatest(
         clock_timestamp(),
         coalesce((select min(m.due_at) from /*schema*/inbox m where m.instance = q.instance), 'infinity')
       )
     end
-from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::boolean[], $6::bigint[], $7::int[], $8::text[], $9::boolean[])
-  with ordinality as turn (instance, fence, owner, owner_epoch, progress, execution, history_len, version, due_now, ix)
+from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::boolean[], $6::bigint[], $7::int[], $8::text[], $9::boolean[],
+    $10::boolean[])
+  with ordinality
+  as turn (instance, fence, owner, owner_epoch, progress, execution, history_len, version, due_now, parked, ix)
 where q.instance = turn.instance
   and q.fence = turn.fence
   and (q.owner is null or (q.owner = turn.owner and q.owner_epoch = turn.owner_epoch))

@@ -1,13 +1,16 @@
--- The given instances as a client sees them.
+-- The given instances as a client sees them: a parked one is failed.
 -- Rows: the ids given. Locks: none. Index: instance_pkey.
 -- $1 ids text[]
 select i.instance,
        i.name,
        i.version,
        i.execution,
-       i.status,
+       case when i.parked_at is not null then 'Failed' else i.status end as status,
        i.output,
        i.error,
+       i.error_code,
+       floor(extract(epoch from i.parked_at) * 1000)::bigint as parked_at_ms,
+       i.tag,
        i.custom_status,
        i.custom_status_version,
        floor(extract(epoch from i.created_at) * 1000)::bigint as created_at_ms,

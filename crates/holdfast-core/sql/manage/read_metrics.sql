@@ -1,4 +1,4 @@
--- Counts of everything. Events of a large history are the server's estimate, because counting reads them all.
+-- Counts of everything; a parked instance counts as failed. Events of a large history are the server's estimate, because counting reads them all.
 -- Rows: every instance and closed execution, and every event up to a million. Locks: none. Index: none.
 select instances.total,
        instances.running,
@@ -11,9 +11,9 @@ select instances.total,
        end as events
 from (
   select count(*) as total,
-         count(*) filter (where i.finished_at is null) as running,
+         count(*) filter (where i.finished_at is null and i.parked_at is null) as running,
          count(*) filter (where i.status = 'Completed') as completed,
-         count(*) filter (where i.status in ('Failed', 'Cancelled')) as failed
+         count(*) filter (where i.status in ('Failed', 'Cancelled') or i.parked_at is not null) as failed
   from /*schema*/instance i
 ) instances
 cross join (

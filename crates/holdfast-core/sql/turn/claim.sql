@@ -45,7 +45,7 @@ claimed as (
           end) / 1000.0)
   from candidate
   where q.instance = candidate.instance
-  returning q.instance, q.fence, q.deliveries, q.name, q.version, q.execution, q.history_len, q.last_fence, q.leased_at,
+  returning q.instance, q.fence, q.deliveries, q.name, q.version, q.execution, q.history_len, q.last_fence, q.parked, q.leased_at,
             candidate.due_at as was_due_at
 )
 select claimed.instance,
@@ -57,6 +57,7 @@ select claimed.instance,
        claimed.execution,
        claimed.history_len,
        claimed.last_fence,
+       claimed.parked,
        floor(extract(epoch from claimed.leased_at) * 1000)::bigint as now_ms,
        floor(extract(epoch from statement_timestamp() - claimed.was_due_at) * 1000)::bigint as waited_ms,
        started.input,

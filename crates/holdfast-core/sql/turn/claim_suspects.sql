@@ -43,7 +43,7 @@ claimed as (
           end) / 1000.0)
   from candidate
   where q.instance = candidate.instance
-  returning q.instance, q.fence, q.deliveries, q.name, q.version, q.execution, q.history_len, q.last_fence, q.leased_at
+  returning q.instance, q.fence, q.deliveries, q.name, q.version, q.execution, q.history_len, q.last_fence, q.parked, q.leased_at
 )
 select claimed.instance,
        claimed.fence,
@@ -54,6 +54,7 @@ select claimed.instance,
        claimed.execution,
        claimed.history_len,
        claimed.last_fence,
+       claimed.parked,
        floor(extract(epoch from claimed.leased_at) * 1000)::bigint as now_ms,
        started.input,
        started.carried,

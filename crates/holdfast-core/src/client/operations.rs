@@ -46,16 +46,14 @@ impl Client {
 
     /// Starts instances; each is stored when its outcome is there. One bad start does not fail the others of the call.
     pub async fn start(&self, starts: Vec<Start>) -> Vec<Result<StartOutcome>> {
-        let submits = starts.into_iter().map(|start| self.start_one(start));
-        futures_util::future::join_all(submits).await
-    }
-
-    async fn start_one(&self, start: Start) -> Result<StartOutcome> {
-        match self.provider.committer().submit(CommitItem::Start(start)).await? {
+        let items = starts.into_iter().map(CommitItem::Start).collect();
+        let outcomes = self.provider.committer().submit_all(items).await;
+        let started = |outcome| match outcome? {
             CommitOutcome::Created => Ok(StartOutcome { created: true, same: true }),
             CommitOutcome::Exists { same } => Ok(StartOutcome { created: false, same }),
             other => Err(unexpected("start", &other)),
-        }
+        };
+        outcomes.into_iter().map(started).collect()
     }
 
     /// Sends a message: an event, a queue message, a cancel request.

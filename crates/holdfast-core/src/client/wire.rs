@@ -12,12 +12,19 @@ use crate::{
 };
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct StartItem {
     id: String,
     name: String,
     #[serde(default)]
     version: Option<String>,
     input: Payload,
+    #[serde(default)]
+    tag: Option<String>,
+    #[serde(default)]
+    delay_ms: Option<i64>,
+    #[serde(default)]
+    start_at: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -61,6 +68,8 @@ struct Instance {
     status: String,
     output: Option<Payload>,
     error: Option<Payload>,
+    parked_at: Option<i64>,
+    tag: Option<String>,
     custom_status: Option<String>,
     custom_status_version: i64,
     created_at: i64,
@@ -79,7 +88,7 @@ struct HistoryEvent {
     data: Payload,
 }
 
-/// Starts instances: `[{ id, name, version, input }]` to `[{ created, same }]`. The first failure is the call's.
+/// Starts instances: `[{ id, name, version, input, tag, delayMs, startAt }]` to `[{ created, same }]`. The first failure is the call's.
 pub async fn start(client: &Client, items: &str) -> Result<String> {
     let items: Vec<StartItem> = read(items, "a list of starts")?;
     let starts = items
@@ -90,6 +99,9 @@ pub async fn start(client: &Client, items: &str) -> Result<String> {
             version: item.version,
             input: item.input.as_str().to_owned(),
             parent: None,
+            tag: item.tag,
+            delay_ms: item.delay_ms,
+            start_at_ms: item.start_at,
         })
         .collect();
     let outcomes: Result<Vec<_>> = client.start(starts).await.into_iter().collect();
@@ -149,6 +161,8 @@ fn instance_text(row: Option<InstanceRow>) -> Result<String> {
         status: row.status,
         output,
         error,
+        parked_at: row.parked_at_ms,
+        tag: row.tag,
         custom_status: row.custom_status,
         custom_status_version: row.custom_status_version,
         created_at: row.created_at_ms,

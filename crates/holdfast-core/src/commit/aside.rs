@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_is_aside_comes_back_after_a_pause_in_its_order_and_holds_up_no_other() {
-        let queue = Queue::default();
+        let queue = Queue::new(16);
         let now = Instant::now();
         queue.put_aside(vec![Held { since: now, pending: send("a") }], now);
         for instance in ["b", "a", "c"] {

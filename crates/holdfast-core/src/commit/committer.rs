@@ -50,8 +50,8 @@ impl Committer {
         wakes: &Arc<Wakes>,
         (counters, events): (&Arc<Counters>, &Arc<Events>),
     ) -> Self {
-        let engine = Arc::new(Queue::default());
-        let clients = Arc::new(Queue::default());
+        let engine = Arc::new(Queue::new(limits::COMMIT_BATCH_ITEMS));
+        let clients = Arc::new(Queue::new(limits::CLIENT_BATCH_ITEMS));
         let mut workers = JoinSet::new();
         for queue in [&engine, &clients] {
             let worker = Worker {
@@ -82,17 +82,48 @@ impl Committer {
 
     /// Commits a client's start or message. Dropping the future does not take the item back.
     pub async fn submit(&self, item: CommitItem) -> Result<CommitOutcome> {
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| closed())?;
-        let (sender, receiver) = oneshot::channel();
-        let settled: Settled = Box::new(move |outcome| {
-            // A caller that went away is not interested any more.
-            let _ = sender.send(outcome);
-        });
-        let bytes = weigh(&item);
-        if self.clients.push(Pending { item, bytes, runs: 0, place: Some(place), settled }).is_err() {
-            return Err(closed());
+        self.submit_all(vec![item]).await.pop().unwrap_or_else(|| Err(closed()))
+    }
+
+    /// The same for many, which wait together and so share transactions; the outcome at index i belongs to item i. Dropping
+    /// the future takes back what is not queued yet.
+    pub async fn submit_all(&self, items: Vec<CommitItem>) -> Vec<Result<CommitOutcome>> {
+        let mut outcomes = Vec::with_capacity(items.len());
+        let mut items = items.into_iter().peekable();
+        while items.peek().is_some() {
+            let batch: Vec<CommitItem> = items.by_ref().take(limits::CLIENT_BATCH_ITEMS).collect();
+            outcomes.extend(self.queue_batch(batch).await);
         }
-        receiver.await.unwrap_or_else(|_| Err(closed()))
+        futures_util::future::join_all(outcomes.into_iter().map(|receiver| async {
+            match receiver {
+                Some(receiver) => receiver.await.unwrap_or_else(|_| Err(closed())),
+                None => Err(closed()),
+            }
+        }))
+        .await
+    }
+
+    async fn queue_batch(
+        &self,
+        batch: Vec<CommitItem>,
+    ) -> Vec<Option<oneshot::Receiver<Result<CommitOutcome>>>> {
+        let count = u32::try_from(batch.len()).expect("a batch is far smaller than 2^32");
+        let Ok(mut places) = Arc::clone(&self.places).acquire_many_owned(count).await else {
+            return batch.iter().map(|_| None).collect();
+        };
+        let (mut pending, mut receivers) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
+        for item in batch {
+            let (sender, receiver) = oneshot::channel();
+            let settled: Settled = Box::new(move |outcome| {
+                // A caller that went away is not interested any more.
+                let _ = sender.send(outcome);
+            });
+            let bytes = weigh(&item);
+            pending.push(Pending { item, bytes, runs: 0, place: places.split(1), settled });
+            receivers.push(Some(receiver));
+        }
+        self.clients.push_all(pending);
+        receivers
     }
 
     /// Refuses new items, commits what is queued, and ends; gives up after `limit`.
@@ -162,7 +193,7 @@ impl Worker {
             let outcome = commit(session, &self.statements, &items).await;
             failpoint::hit("commit.batch.after");
             match outcome {
-                Ok(outcomes) => self.deliver(&items, rest, outcomes),
+                Ok(outcomes) => self.deliver(items, rest, outcomes),
                 Err(error) => {
                     let mut part: Vec<_> = items.into_iter().zip(rest).map(Pending::join).collect();
                     if error.kind() == ErrorKind::Conflict {
@@ -245,22 +276,32 @@ impl Worker {
         locked(session, &self.statements, &instances).await.unwrap_or_default()
     }
 
-    fn deliver(&self, items: &[CommitItem], rest: Vec<Rest>, outcomes: Vec<CommitOutcome>) {
+    fn deliver(&self, items: Vec<CommitItem>, rest: Vec<Rest>, outcomes: Vec<CommitOutcome>) {
         debug_assert_eq!(rest.len(), outcomes.len(), "one outcome for each item");
         self.counters.commit_batches.add(1);
         self.counters.commit_items.add(items.len() as u64);
         failpoint::hit("commit.outcome.before");
-        for (rest, outcome) in rest.into_iter().zip(outcomes) {
+        let mut unsettled = Vec::new();
+        let mut ended = Vec::new();
+        for ((item, rest), outcome) in items.into_iter().zip(rest).zip(outcomes) {
+            if outcome == CommitOutcome::Unsettled {
+                unsettled.push(Pending::join((item, rest)));
+                continue;
+            }
+            if let CommitItem::Turn(turn) = item
+                && (turn.end.is_some() || turn.park.is_some())
+            {
+                ended.push(turn.instance);
+            }
             (rest.settled)(Ok(outcome));
         }
         failpoint::hit("commit.outcome.after");
+        if !unsettled.is_empty() {
+            self.put_back(unsettled, &Error::new(ErrorKind::Conflict, "the instance was being deleted"));
+        }
         self.wakes.work();
-        for item in items {
-            if let CommitItem::Turn(turn) = item
-                && turn.end.is_some()
-            {
-                self.wakes.ended(&turn.instance);
-            }
+        for instance in ended {
+            self.wakes.ended(&instance);
         }
     }
 

@@ -37,13 +37,18 @@ struct State {
 }
 
 /// A queue with one consumer.
-#[derive(Default)]
 pub(super) struct Queue {
+    batch_items: usize,
     state: Mutex<State>,
     ready: Notify,
 }
 
 impl Queue {
+    /// An empty queue that gives at most so many items at once.
+    pub(super) fn new(batch_items: usize) -> Self {
+        Self { batch_items, state: Mutex::default(), ready: Notify::new() }
+    }
+
     /// Appends an item; hands back whom to tell when the queue is closed.
     pub(super) fn push(&self, pending: Pending) -> Result<(), Settled> {
         let mut state = self.lock();
@@ -54,6 +59,17 @@ impl Queue {
         drop(state);
         self.ready.notify_one();
         Ok(())
+    }
+
+    /// Appends items together; those of a closed queue are dropped, which tells their senders.
+    pub(super) fn push_all(&self, pending: Vec<Pending>) {
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        state.items.extend(pending);
+        drop(state);
+        self.ready.notify_one();
     }
 
     /// Puts failed items back in front, in their order.
@@ -107,7 +123,7 @@ impl Queue {
         let locked = state.aside.instances();
         let mut batch = Vec::new();
         let mut bytes = 0;
-        while batch.len() < limits::COMMIT_BATCH_ITEMS {
+        while batch.len() < self.batch_items {
             let Some(front) = state.items.front() else { break };
             if !batch.is_empty() && bytes + front.bytes > limits::COMMIT_BATCH_BYTES {
                 break;

@@ -14,7 +14,7 @@ use crate::{
     activity::{ActivityRunner, ClaimedTasks},
     clock::Moment,
     config::{DispatchConfig, EngineConfig},
-    dispatch::{Handlers, pace::Pace},
+    dispatch::{Handlers, coverage::Coverage, pace::Pace},
     error::{Error, ErrorKind, Result},
     failpoint,
     lease::{Keeper, Kind, Returns},
@@ -71,6 +71,7 @@ struct Memory {
     tagged_first: bool,
     /// A round failed: a claim of it may have been carried out.
     unanswered: bool,
+    coverage: Coverage,
 }
 
 /// How many of what one claim is to take.
@@ -140,6 +141,7 @@ impl Claimer {
             return Ok(Round::default());
         }
         let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
+        memory.coverage.keep(&session, self).await?;
         if memory.unanswered {
             self.release_unanswered(&session).await?;
             memory.unanswered = false;

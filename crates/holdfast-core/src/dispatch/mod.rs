@@ -1,6 +1,7 @@
 //! Dispatch: one claimer feeds all slots of a runtime.
 
 mod claimer;
+mod coverage;
 mod giving_back;
 mod handlers;
 mod pace;

@@ -1,8 +1,15 @@
-//! What operators ask of one database and schema: lists, looks, deleting, pruning. Works without a runtime.
+//! What operators ask of one database and schema: lists, looks, resuming, deleting, pruning. Works without a runtime.
 
+mod explaining;
 mod listing;
 mod operations;
 mod removal;
+mod resuming;
 pub mod wire;
 
-pub use self::{listing::Page, operations::Manager, removal::Retention};
+pub use self::{
+    explaining::{Explanation, Waiting},
+    listing::Page,
+    operations::Manager,
+    removal::Retention,
+};

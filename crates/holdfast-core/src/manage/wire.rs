@@ -48,6 +48,17 @@ enum Request {
         roots: RootChoice,
         retention: RetentionChoice,
     },
+    Explain {
+        instance: String,
+    },
+    Resume {
+        instance: String,
+    },
+    ResumeBulk {
+        #[serde(flatten)]
+        filter: ListFilter,
+        limit: i64,
+    },
     Stats {
         instance: String,
     },
@@ -66,6 +77,9 @@ enum Request {
 #[serde(rename_all = "camelCase")]
 struct ListFilter {
     status: Option<String>,
+    parked: Option<bool>,
+    code: Option<String>,
+    tag: Option<String>,
     name: Option<String>,
     version: Option<String>,
     parent: Option<String>,
@@ -104,6 +118,9 @@ struct Listed {
     version: Option<String>,
     execution: i64,
     status: String,
+    error_code: Option<String>,
+    parked_at: Option<i64>,
+    tag: Option<String>,
     created_at: i64,
     updated_at: i64,
     parent: Option<String>,
@@ -148,6 +165,11 @@ pub async fn manage(manager: &Manager, request: &str) -> Result<String> {
             write(
                 &json!({ "instancesProcessed": processed, "executionsDeleted": pruned.executions, "eventsDeleted": pruned.events }),
             )
+        }
+        Request::Explain { instance } => write(&manager.explain(&instance).await?),
+        Request::Resume { instance } => write(&json!({ "resumed": manager.resume(&instance).await? })),
+        Request::ResumeBulk { filter, limit } => {
+            write(&json!({ "resumed": manager.resume_bulk(&filter.into(), limit).await? }))
         }
         Request::Stats { instance } => stats(manager, &instance).await,
         Request::Metrics {} => metrics(manager).await,
@@ -236,6 +258,9 @@ impl From<ListFilter> for Filter {
         });
         Self {
             statuses,
+            parked: filter.parked,
+            error_code: filter.code,
+            tag: filter.tag,
             name: filter.name,
             version: filter.version,
             parent: filter.parent,
@@ -270,6 +295,9 @@ impl From<ListedRow> for Listed {
             version: row.version,
             execution: row.execution,
             status: row.status,
+            error_code: row.error_code,
+            parked_at: row.parked_at_ms,
+            tag: row.tag,
             created_at: row.created_at_ms,
             updated_at: row.updated_at_ms,
             parent: row.parent,

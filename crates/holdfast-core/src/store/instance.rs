@@ -24,6 +24,12 @@ pub struct InstanceRow {
     pub output: Option<String>,
     /// JSON text.
     pub error: Option<String>,
+    /// Code of the error.
+    pub error_code: Option<String>,
+    /// Ms since 1970, while it is parked; its status is `Failed` then.
+    pub parked_at_ms: Option<i64>,
+    /// Label given at the start.
+    pub tag: Option<String>,
     pub custom_status: Option<String>,
     pub custom_status_version: i64,
     pub created_at_ms: i64,
@@ -36,7 +42,7 @@ pub async fn get(session: &Session, statements: &Statements, ids: &[String]) -> 
     session.query(&statements.instance_get, &[&ids]).await?.iter().map(instance_row).collect()
 }
 
-/// Those of the given ids that have ended, for waiters: one index look-up each, no payload.
+/// Those of the given ids that have ended or are parked, for waiters: one index look-up each, no payload.
 pub async fn ended(session: &Session, statements: &Statements, ids: &[String]) -> Result<Vec<String>> {
     let rows = session.query(&statements.instance_list_ended, &[&ids]).await?;
     rows.iter().map(|row| column(row, "instance")).collect()
@@ -62,6 +68,9 @@ fn instance_row(row: &Row) -> Result<InstanceRow> {
         status: column(row, "status")?,
         output: column(row, "output")?,
         error: column(row, "error")?,
+        error_code: column(row, "error_code")?,
+        parked_at_ms: column(row, "parked_at_ms")?,
+        tag: column(row, "tag")?,
         custom_status: column(row, "custom_status")?,
         custom_status_version: column(row, "custom_status_version")?,
         created_at_ms: column(row, "created_at_ms")?,

@@ -1,8 +1,7 @@
 //! How a message is stored in the columns of an inbox row.
 //!
 //! The kind is the variant's name; a message that answers a scheduling event has execution and source; a payload or a
-//! reason is the data. A row that cannot be read is left where it is: it must not stop the others, and an instance
-//! that makes no progress because of it ends as poison.
+//! reason is the data. A row that cannot be read is left where it is: it parks its instance and stops no other.
 
 use holdfast_replay::{EventId, MessageBody, Payload};
 

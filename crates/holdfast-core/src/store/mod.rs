@@ -4,6 +4,7 @@
 
 pub mod activity;
 pub mod commit;
+pub mod coverage;
 pub mod instance;
 pub mod look;
 mod low_water;

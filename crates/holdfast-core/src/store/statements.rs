@@ -58,11 +58,14 @@ statements! {
     node_beat: "node/beat", [TEXT, INT8];
     node_delete: "node/delete", [TEXT, INT8];
     node_delete_stale: "node/delete_stale", [TEXT, INT8, INT8, INT8, INT8, BOOL];
+    node_publish: "node/publish", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     node_register: "node/register", [TEXT];
     turn_claim: "turn/claim", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8];
     turn_claim_suspects: "turn/claim_suspects", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4];
     turn_free: "turn/free", [TEXT, INT8, INT8];
     turn_list_gone: "turn/list_gone", [TEXT, INT8, INT8_ARRAY];
+    turn_list_open: "turn/list_open", [TEXT, INT8];
+    turn_read_cancels: "turn/read_cancels", [TEXT_ARRAY];
     turn_read_history: "turn/read_history", [TEXT_ARRAY, INT8_ARRAY];
     turn_read_inbox: "turn/read_inbox", [TEXT_ARRAY, INT8, INT8];
     turn_recover: "turn/recover", [INT8];
@@ -93,7 +96,7 @@ statements! {
     commit_find_settled_turns: "commit/find_settled_turns", [TEXT_ARRAY, INT8_ARRAY];
     commit_insert_activities: "commit/insert_activities", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_insert_history: "commit/insert_history", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY];
-    commit_insert_instances: "commit/insert_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
+    commit_insert_instances: "commit/insert_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY];
     commit_insert_messages: "commit/insert_messages", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_insert_timers: "commit/insert_timers", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
     commit_insert_turn_rows: "commit/insert_turn_rows", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
@@ -102,8 +105,9 @@ statements! {
     commit_refuse_children: "commit/refuse_children", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_retry_activities: "commit/retry_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY];
     commit_set_values: "commit/set_values", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
-    commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY];
-    commit_update_instances: "commit/update_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY];
+    commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, BOOL_ARRAY];
+    commit_update_instances: "commit/update_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY];
+    dispatch_find_unserved: "dispatch/find_unserved", [];
     dispatch_look: "dispatch/look", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, TEXT_ARRAY, INT8, INT8, INT8];
     instance_get: "instance/get", [TEXT_ARRAY];
     instance_list_ended: "instance/list_ended", [TEXT_ARRAY];
@@ -111,8 +115,11 @@ statements! {
     instance_read_values: "instance/read_values", [TEXT, TEXT];
     manage_delete_tree: "manage/delete_tree", [TEXT, INT8, INT8, BOOL];
     manage_get_execution: "manage/get_execution", [TEXT, INT8];
-    manage_list: "manage/list", [TEXT_ARRAY, TEXT, TEXT, TEXT, INT8, INT8, TEXT, INT8, INT8];
-    manage_list_children: "manage/list_children", [TEXT_ARRAY, TEXT, TEXT, TEXT, INT8, INT8, TEXT, INT8, INT8, TEXT];
+    manage_explain_activities: "manage/explain_activities", [TEXT, INT8];
+    manage_explain_instance: "manage/explain_instance", [TEXT];
+    manage_explain_waits: "manage/explain_waits", [TEXT, INT8];
+    manage_list: "manage/list", [TEXT_ARRAY, TEXT, TEXT, TEXT, INT8, INT8, TEXT, INT8, INT8, BOOL, TEXT, TEXT];
+    manage_list_children: "manage/list_children", [TEXT_ARRAY, TEXT, TEXT, TEXT, INT8, INT8, TEXT, INT8, INT8, BOOL, TEXT, TEXT, TEXT];
     manage_list_executions: "manage/list_executions", [TEXT];
     manage_list_roots: "manage/list_roots", [BOOL, INT8, INT8, TEXT, INT8, INT8];
     manage_lock_tree: "manage/lock_tree", [TEXT_ARRAY];
@@ -121,6 +128,7 @@ statements! {
     manage_read_depths: "manage/read_depths", [];
     manage_read_metrics: "manage/read_metrics", [];
     manage_read_stats: "manage/read_stats", [TEXT];
+    manage_resume: "manage/resume", [TEXT_ARRAY];
     manage_tree: "manage/tree", [TEXT];
 }
 

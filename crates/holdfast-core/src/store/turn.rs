@@ -3,7 +3,7 @@
 //! Every claim and renewal stamps its time after the row lock and skips locked rows. It never decides what a poisoned
 //! or a released item means.
 
-use holdfast_replay::{EventId, Message, ParentLink, event::StoredEvent};
+use holdfast_replay::{EventId, Message, MessageBody, ParentLink, event::StoredEvent};
 use tokio_postgres::types::ToSql;
 
 use crate::{
@@ -58,6 +58,8 @@ pub struct ClaimedTurn {
     pub execution: i64,
     /// Events recorded of it.
     pub history_len: i32,
+    /// Parked before: somebody asked to cancel it.
+    pub parked: bool,
     /// Fence of the last settled turn; with execution and history length it proves a live frame.
     pub last_fence: Fence,
     /// Present when history_len is 0: what the execution starts from.
@@ -144,6 +146,7 @@ fn claimed_turn(row: &Row) -> Result<ClaimedTurn> {
         version: column(row, "version")?,
         execution: column(row, "execution")?,
         history_len,
+        parked: column(row, "parked")?,
         last_fence: Fence(column(row, "last_fence")?),
         start,
         parent: parent(row)?,
@@ -168,15 +171,14 @@ pub(super) fn event_id(stored: i32) -> Result<EventId> {
 }
 
 /// Due messages of the given instances, in id order per instance, at most `limit` each and until
-/// their data has `bytes`; the first always comes. A row that makes no message is
-/// left out (see the room's page on messages).
+/// their data has `bytes`; the first always comes. A row that makes no message is its instance's own trouble.
 pub async fn inbox(
     session: &Session,
     statements: &Statements,
     instances: &[String],
     limit: i64,
     bytes: i64,
-) -> Result<Vec<(String, Message)>> {
+) -> Result<Vec<(String, Result<Message>)>> {
     let rows =
         patient(session, statements, &statements.turn_read_inbox, &[&instances, &limit, &bytes]).await?;
     let mut messages = Vec::with_capacity(rows.len());
@@ -191,12 +193,55 @@ pub async fn inbox(
             name: column(row, "name")?,
             data: column(row, "data")?,
         });
-        match body {
-            Some(body) => messages.push((instance, Message { id, body })),
-            None => tracing::warn!(instance, id, kind, "an inbox row makes no message"),
-        }
+        let message = body.map(|body| Message { id, body }).ok_or_else(|| {
+            Error::new(ErrorKind::Corrupt, format!("message {id} of kind {kind:?} cannot be read"))
+        });
+        messages.push((instance, message));
     }
     Ok(messages)
+}
+
+/// The first cancel request of each of the given instances.
+pub async fn cancels(
+    session: &Session,
+    statements: &Statements,
+    instances: &[String],
+) -> Result<Vec<(String, Message)>> {
+    let rows = patient(session, statements, &statements.turn_read_cancels, &[&instances]).await?;
+    rows.iter()
+        .map(|row| {
+            let reason = column::<Option<String>>(row, "data")?.unwrap_or_default();
+            let message = Message { id: column(row, "id")?, body: MessageBody::CancelRequested { reason } };
+            Ok((column(row, "instance")?, message))
+        })
+        .collect()
+}
+
+/// What an execution has under way.
+#[derive(Debug, Default)]
+pub struct Open {
+    /// Scheduling events of its activity tasks.
+    pub activities: Vec<i32>,
+    /// Its children that have not ended.
+    pub children: Vec<String>,
+    /// The highest event id in its history.
+    pub last_event: i32,
+}
+
+/// What an execution has under way, told by the tables and not by its history.
+pub async fn open(
+    session: &Session,
+    statements: &Statements,
+    instance: &str,
+    execution: i64,
+) -> Result<Open> {
+    let mut open = Open::default();
+    for row in patient(session, statements, &statements.turn_list_open, &[&instance, &execution]).await? {
+        open.activities.extend(column::<Option<i32>>(&row, "event")?);
+        open.children.extend(column::<Option<String>>(&row, "child")?);
+        open.last_event = column::<Option<i32>>(&row, "last_event")?.unwrap_or(open.last_event);
+    }
+    Ok(open)
 }
 
 /// History of the given (instance, execution) pairs, in order. A row that makes no event is its instance's own trouble.

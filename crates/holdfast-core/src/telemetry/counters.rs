@@ -50,6 +50,8 @@ counters! {
     leases_lost = "leasesLost": "Leases that ended without a result here.",
     poisoned = "poisoned": "Items ended because their deliveries were used up.",
     messages_dropped = "messagesDropped": "Messages for another execution, or answered before.",
+    unserved = "unserved": "Times that due work was found which no live node can run, once for each name.",
+    parked = "parked": "Instances parked.",
     mismatches = "mismatches": "Turns whose code did not fit its history.",
     corrupt = "corrupt": "Histories that could not be understood.",
     commit_batches = "commitBatches": "Batches committed.",

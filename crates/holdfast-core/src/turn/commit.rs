@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use holdfast_replay::{
-    Effect, End, Event, EventBody, EventId, MessageBody, ParentLink, Payload, TurnResult, event::StoredEvent,
+    Effect, End, ErrorPayload, Event, EventBody, EventId, MessageBody, ParentLink, Payload, TurnResult,
+    event::StoredEvent,
 };
 
 use crate::{
     store::{
         NodeKey,
-        commit::{NewActivity, NewTimer, Send, Start, TurnCommit, TurnEnd, ValueChanges, ValueRead},
-        turn::ClaimedTurn,
+        commit::{NewActivity, NewTimer, Park, Send, Start, TurnCommit, TurnEnd, ValueChanges, ValueRead},
+        turn::{ClaimedTurn, Open},
     },
     turn::Flight,
 };
@@ -28,25 +29,50 @@ pub(super) fn turn_commit(flight: &Flight, result: TurnResult, history_len: u32)
     commit
 }
 
-/// The end of an instance whose history cannot be understood: one event behind what is there, the parent is told.
-pub(super) fn bare_failure(
-    claimed: &ClaimedTurn,
-    node: &NodeKey,
-    version: &str,
-    error: Payload,
-) -> TurnCommit {
-    let mut commit = empty(claimed, node, version);
-    commit.history_len = claimed.history_len + 1;
+/// A turn that stops its instance without an end: nothing is written, nothing is used up.
+pub(super) fn park_commit(flight: &Flight, error: &Payload) -> TurnCommit {
+    let mut commit = empty(&flight.claimed, &flight.node, &flight.version);
+    commit.park = Some(Park { error: text(error), version: flight.claimed.version.clone() });
+    commit
+}
+
+/// The end of a cancelled instance whose history cannot be read: one event behind what is there. What it has under way is
+/// told by the tables; the parent is told.
+pub(super) fn blind_cancel(flight: &Flight, reason: &str, open: Open) -> TurnCommit {
+    let claimed = &flight.claimed;
+    let error = ErrorPayload::cancelled(reason).to_payload();
+    let mut commit =
+        bare_end(empty(claimed, &flight.node, &flight.version), open.last_event, claimed.now_ms, &error);
+    commit.cancelled_activities = open.activities;
+    let body = MessageBody::CancelRequested { reason: "parent canceled".to_owned() };
+    commit.sends = open.children.into_iter().map(|instance| Send { instance, body: body.clone() }).collect();
+    if let Some(parent) = &claimed.parent {
+        commit.sends.push(tell_parent(parent, Err(error)));
+    }
+    commit
+}
+
+/// What is left of a cancellation that the server refused as a whole: its end, and what it takes back.
+pub(super) fn rescued_cancel(flight: &Flight, refused: &TurnCommit) -> Option<TurnCommit> {
+    let Some(TurnEnd::Cancelled { error }) = &refused.end else { return None };
+    let error = Payload::from_text(error.clone())?;
+    let claimed = &flight.claimed;
+    let mut commit =
+        bare_end(empty(claimed, &flight.node, &flight.version), claimed.history_len, claimed.now_ms, &error);
+    commit.cancelled_activities.clone_from(&refused.cancelled_activities);
+    commit.sends.clone_from(&refused.sends);
+    Some(commit)
+}
+
+fn bare_end(mut commit: TurnCommit, last_event: i32, at_ms: i64, error: &Payload) -> TurnCommit {
+    commit.history_len = last_event + 1;
     commit.events = vec![StoredEvent::encode(&Event {
         id: EventId(commit.history_len.unsigned_abs()),
-        at_ms: claimed.now_ms,
+        at_ms,
         source: None,
         body: EventBody::OrchestrationFailed { error: error.clone() },
     })];
-    if let Some(parent) = &claimed.parent {
-        commit.sends.push(tell_parent(parent, Err(error.clone())));
-    }
-    commit.end = Some(TurnEnd::Failed { error: text(&error) });
+    commit.end = Some(TurnEnd::Cancelled { error: text(error) });
     commit
 }
 
@@ -71,6 +97,8 @@ fn empty(claimed: &ClaimedTurn, node: &NodeKey, version: &str) -> TurnCommit {
         values: ValueChanges::default(),
         reads: Vec::new(),
         end: None,
+        park: None,
+        unparks: claimed.parked,
     }
 }
 
@@ -92,10 +120,17 @@ fn apply(commit: &mut TurnCommit, effect: Effect) {
         }
         Effect::StartChild { event, instance, name, version, input } => {
             let parent = ParentLink { instance: commit.instance.clone(), execution: commit.execution, event };
-            commit.starts.push(Start { instance, name, version, input: text(&input), parent: Some(parent) });
+            commit.starts.push(Start {
+                instance,
+                name,
+                version,
+                input: text(&input),
+                parent: Some(parent),
+                ..Start::default()
+            });
         }
         Effect::StartDetached { instance, name, version, input } => {
-            commit.starts.push(Start { instance, name, version, input: text(&input), parent: None });
+            commit.starts.push(Start { instance, name, version, input: text(&input), ..Start::default() });
         }
         Effect::CancelActivity { event } => commit.cancelled_activities.push(to_i32(event.0)),
         Effect::CancelTimer { event } => commit.cancelled_timers.push(to_i32(event.0)),

@@ -98,6 +98,11 @@ impl TurnTable {
         self.flights.values().find(|flight| flight.claimed.fence == fence)
     }
 
+    /// The flight of an instance.
+    pub(crate) fn by_instance(&self, instance: &str) -> Option<&Flight> {
+        self.flights.get(instance)
+    }
+
     /// The execution is back from making its activation and waits for the answer.
     pub(crate) fn give_execution(&mut self, instance: &str, execution: Execution) {
         if let Some(flight) = self.flights.get_mut(instance) {
@@ -154,6 +159,7 @@ mod tests {
             version: None,
             execution: 1,
             history_len,
+            parked: false,
             last_fence: Fence(0),
             start: None,
             parent: None,

@@ -21,27 +21,47 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     messages: HashMap<String, Vec<Message>>,
+    /// The first row of an inbox that makes no message, as an error of its instance.
+    faults: HashMap<String, Error>,
     /// A history with a row that makes no event is an error of its own instance.
     history: HashMap<String, Result<Vec<StoredEvent>>>,
 }
 
 impl Loaded {
-    /// Reads the due messages of `all` and the history of `cold`; two statements at most, whatever their number.
+    /// Reads the due messages of `all`, the history of `cold` and the cancel requests of `parked`; three statements at most,
+    /// whatever their number.
     pub(super) async fn read(
         session: &Session,
         statements: &Statements,
         all: &[String],
         cold: &[(String, i64)],
+        parked: &[String],
     ) -> Result<Self> {
         let inbox =
             turn::inbox(session, statements, all, limits::INBOX_PER_TURN, limits::INBOX_BYTES_PER_TURN);
         let history = async {
             if cold.is_empty() { Ok(Vec::new()) } else { turn::history(session, statements, cold).await }
         };
-        let (inbox, history) = futures_util::future::try_join(inbox, history).await?;
+        let cancels = async {
+            if parked.is_empty() { Ok(Vec::new()) } else { turn::cancels(session, statements, parked).await }
+        };
+        let (inbox, history, cancels) = futures_util::future::try_join3(inbox, history, cancels).await?;
         let mut loaded = Self::default();
-        for (instance, message) in inbox {
+        for (instance, message) in cancels {
             loaded.messages.entry(instance).or_default().push(message);
+        }
+        for (instance, message) in inbox {
+            match message {
+                Ok(message) => {
+                    let messages = loaded.messages.entry(instance).or_default();
+                    if messages.first().is_none_or(|first| first.id != message.id) {
+                        messages.push(message);
+                    }
+                }
+                Err(error) => {
+                    loaded.faults.entry(instance).or_insert(error);
+                }
+            }
         }
         for (instance, event) in history {
             let events = loaded.history.entry(instance).or_insert_with(|| Ok(Vec::new()));
@@ -60,6 +80,11 @@ impl Loaded {
     /// Messages of one instance, once.
     pub(super) fn take_messages(&mut self, instance: &str) -> Vec<Message> {
         self.messages.remove(instance).unwrap_or_default()
+    }
+
+    /// Why the inbox of an instance cannot be read, once.
+    pub(super) fn take_fault(&mut self, instance: &str) -> Option<Error> {
+        self.faults.remove(instance)
     }
 
     /// Events of one instance, once.

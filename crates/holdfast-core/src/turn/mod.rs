@@ -4,6 +4,7 @@ mod cache;
 mod commit;
 mod flight;
 mod load;
+mod park;
 mod runner;
 mod settle;
 mod tally;

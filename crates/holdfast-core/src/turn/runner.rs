@@ -24,6 +24,7 @@ use crate::{
     turn::{
         Flight, FrameCache, LiveFrame, TurnTable,
         load::{self, Loaded},
+        park::{Unreadable, cancel_reason, foreign_wait},
     },
 };
 
@@ -44,6 +45,8 @@ pub(crate) struct TurnSetup {
     pub(crate) cache: FrameCache,
     /// Turns in progress at most.
     pub(crate) slots: usize,
+    /// Deliveries above this are poison.
+    pub(crate) max_attempts: u32,
 }
 
 /// The turns of one runtime.
@@ -56,6 +59,7 @@ pub(crate) struct TurnRunner {
     newest: BTreeMap<String, String>,
     table: Mutex<TurnTable>,
     slots: usize,
+    max_attempts: u32,
 }
 
 impl TurnRunner {
@@ -67,7 +71,7 @@ impl TurnRunner {
         counters: Arc<RunCounters>,
         setup: TurnSetup,
     ) -> Self {
-        let TurnSetup { newest, cache, slots } = setup;
+        let TurnSetup { newest, cache, slots, max_attempts } = setup;
         Self {
             provider,
             keeper,
@@ -77,6 +81,7 @@ impl TurnRunner {
             newest,
             table: Mutex::new(TurnTable::new(cache)),
             slots,
+            max_attempts,
         }
     }
 
@@ -103,9 +108,11 @@ impl TurnRunner {
         }
         let fresh = self.adopt(batch.turns, &batch.node);
         let (live, cold) = self.take_live(&fresh);
+        let parked: Vec<String> =
+            fresh.iter().filter(|claimed| claimed.parked).map(|claimed| claimed.instance.clone()).collect();
         let ids: Vec<String> = fresh.iter().map(|claimed| claimed.instance.clone()).collect();
         failpoint::hit("turn.load.before");
-        let loaded = Loaded::read(session, self.provider.statements(), &ids, &cold).await;
+        let loaded = Loaded::read(session, self.provider.statements(), &ids, &cold, &parked).await;
         failpoint::hit("turn.load.after");
         let mut loaded = match loaded {
             Ok(loaded) => loaded,
@@ -119,10 +126,20 @@ impl TurnRunner {
         };
         self.count(&loaded, live.len(), fresh.len());
         failpoint::hit("turn.activate.before");
-        let activations = self.activate(fresh, live, &mut loaded, &batch.node, batch.isolated);
+        let (activations, unreadable) = self.activate(fresh, live, &mut loaded, &batch.node, batch.isolated);
         self.outbox.push(activations, Vec::new());
         failpoint::hit("turn.activate.after");
-        Ok(())
+        let mut outcome = Ok(());
+        for each in unreadable {
+            let fence = each.claimed.fence;
+            let instance = each.claimed.instance.clone();
+            if let Err(error) = self.set_aside(session, &batch.node, each).await {
+                self.take_out(&instance);
+                self.returns.push(Kind::Turn, fence, Return::Unstarted);
+                outcome = Err(error);
+            }
+        }
+        outcome
     }
 
     /// JavaScript answered a turn.
@@ -134,27 +151,39 @@ impl TurnRunner {
             return;
         };
         failpoint::hit("turn.match.before");
-        let result = match execution.complete(reply) {
-            Ok(result) => result,
+        if let Some(error) = foreign_wait(&reply)
+            && !execution.is_cancelled()
+        {
+            return self.park(frame, &error);
+        }
+        match execution.complete(reply) {
+            Ok(result) => {
+                failpoint::hit("turn.match.after");
+                self.settle(frame, execution, result);
+            }
             Err(mismatch) => {
                 let instance = self.lock().by_frame(frame).map(|flight| flight.claimed.instance.clone());
                 self.tell_mismatch(instance.as_deref(), &mismatch.to_string());
-                execution.abort(error_payload("NondeterminismError", "NONDETERMINISM", &mismatch.to_string()))
+                let error = error_payload("NondeterminismError", "NONDETERMINISM", &mismatch.to_string());
+                failpoint::hit("turn.match.after");
+                self.park(frame, &error);
             }
-        };
-        failpoint::hit("turn.match.after");
-        self.settle(frame, execution, result);
+        }
     }
 
-    /// The answer of a turn cannot be understood: the instance ends with the reason.
+    /// The answer of a turn cannot be understood: the instance is parked with the reason.
     pub(crate) fn unreadable(self: &Arc<Self>, frame: FrameId, error: &Error) {
         let Some(mut execution) = self.lock().by_frame(frame).and_then(|flight| flight.execution.take())
         else {
             return;
         };
         let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
-        let result = execution.abort(payload);
-        self.settle(frame, execution, result);
+        if execution.is_cancelled() {
+            let result = execution.abort(payload);
+            self.settle(frame, execution, result);
+        } else {
+            self.park(frame, &payload);
+        }
     }
 
     /// JavaScript may never answer the turns it has: they go back and are replayed. Their deliveries count.
@@ -255,8 +284,9 @@ impl TurnRunner {
         loaded: &mut Loaded,
         node: &NodeKey,
         isolated: bool,
-    ) -> Vec<Activation> {
+    ) -> (Vec<Activation>, Vec<Unreadable>) {
         let mut activations = Vec::with_capacity(fresh.len());
+        let mut unreadable = Vec::new();
         for claimed in fresh {
             let version = self.version(&claimed);
             let frame = live.remove(&claimed.instance);
@@ -265,21 +295,27 @@ impl TurnRunner {
                 Some(live) => (live.frame, Ok(live.execution)),
                 None => (self.lock().new_frame(), load::execution(&claimed, &version, stored)),
             };
+            let messages = loaded.take_messages(&claimed.instance);
+            let cancel = cancel_reason(&messages);
+            let execution = match loaded.take_fault(&claimed.instance) {
+                Some(fault) if cancel.is_none() => execution.and(Err(fault)),
+                _ => execution,
+            };
             let mut execution = match execution {
                 Ok(execution) => execution,
                 Err(error) => {
-                    self.fail_corrupt(claimed, node, &version, &error);
+                    self.outbox.evict([frame]);
+                    unreadable.push(Unreadable { claimed, version, error, cancel });
                     continue;
                 }
             };
-            let messages = loaded.take_messages(&claimed.instance);
             let accepted = execution.accept(messages, claimed.now_ms);
             self.provider.counters().messages_dropped.add(accepted.dropped.len() as u64);
             let mut consumed = accepted.accepted;
             consumed.extend(accepted.dropped.iter().map(|(id, _)| *id));
             let poisoned = claimed.poisoned.then(|| {
                 self.tell_poisoned(&claimed);
-                poison(&claimed)
+                poison(&claimed, self.max_attempts)
             });
             let flight = Flight {
                 claimed,
@@ -302,7 +338,7 @@ impl TurnRunner {
                 self.lock().give_execution(&instance, execution);
             }
         }
-        activations
+        (activations, unreadable)
     }
 
     fn version(&self, claimed: &ClaimedTurn) -> String {
@@ -326,9 +362,10 @@ impl TurnRunner {
     }
 }
 
-fn poison(claimed: &ClaimedTurn) -> Payload {
-    let ClaimedTurn { instance, deliveries, .. } = claimed;
-    let text =
-        format!("poison: orchestration {instance} exceeded {deliveries} attempts (max {})", deliveries - 1);
+fn poison(claimed: &ClaimedTurn, max_attempts: u32) -> Payload {
+    let text = format!(
+        "poison: orchestration {} exceeded {} attempts (max {max_attempts})",
+        claimed.instance, claimed.deliveries
+    );
     error_payload("PoisonError", "POISONED", &text)
 }

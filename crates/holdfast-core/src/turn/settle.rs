@@ -11,17 +11,25 @@ use crate::{
     failpoint,
     lease::{Kind, Return},
     store::{
-        Fence, NodeKey,
-        commit::{CommitItem, CommitOutcome, TurnCommit},
-        turn::ClaimedTurn,
+        Fence,
+        commit::{CommitItem, CommitOutcome, Park, TurnCommit},
     },
     telemetry::error_payload,
     turn::{
         Flight, LiveFrame, Proof, TurnRunner,
-        commit::{bare_failure, turn_commit},
+        commit::{park_commit, rescued_cancel, turn_commit},
         tally::Tally,
     },
 };
+
+/// What is kept of a turn until the outcome of its commit is known.
+struct Left {
+    /// Becomes a live frame.
+    execution: Option<Execution>,
+    /// What is tried when a cancellation is refused.
+    rescue: Option<TurnCommit>,
+    park: Option<Park>,
+}
 
 impl TurnRunner {
     /// Commits what a turn decided.
@@ -34,12 +42,16 @@ impl TurnRunner {
         self.submit(commit, Some(execution));
     }
 
-    fn submit(self: &Arc<Self>, commit: TurnCommit, execution: Option<Execution>) {
+    pub(super) fn submit(self: &Arc<Self>, commit: TurnCommit, execution: Option<Execution>) {
         let ended = commit.end.is_some();
         let tally = Tally::of(&commit);
         let (instance, fence) = (commit.instance.clone(), commit.fence);
         let proof = Proof { execution: commit.execution, history_len: commit.history_len, last_fence: fence };
-        let execution = execution.filter(|_| !ended);
+        let left = Left {
+            execution: execution.filter(|_| !ended),
+            rescue: self.lock().by_instance(&instance).and_then(|flight| rescued_cancel(flight, &commit)),
+            park: commit.park.clone(),
+        };
         let runner = Arc::clone(self);
         failpoint::hit("turn.submit.before");
         self.provider.committer().settle(
@@ -48,7 +60,7 @@ impl TurnRunner {
                 if matches!(outcome, Ok(CommitOutcome::Done { .. })) {
                     tally.add_to(&runner.counters);
                 }
-                runner.settled(&instance, fence, proof, execution, outcome);
+                runner.settled(&instance, fence, proof, left, outcome);
             }),
         );
         failpoint::hit("turn.submit.after");
@@ -59,7 +71,7 @@ impl TurnRunner {
         instance: &str,
         fence: Fence,
         proof: Proof,
-        execution: Option<Execution>,
+        left: Left,
         outcome: Result<CommitOutcome>,
     ) {
         failpoint::hit("turn.settled.before");
@@ -70,7 +82,10 @@ impl TurnRunner {
         match outcome {
             Ok(CommitOutcome::Done { .. }) => {
                 self.provider.counters().turns_settled.add(1);
-                if let Some(execution) = execution {
+                if let Some(park) = &left.park {
+                    self.tell_parked(&flight, park);
+                }
+                if let Some(execution) = left.execution {
                     let live = LiveFrame { frame: flight.frame, execution, proof };
                     evict = self.lock().keep(instance.to_owned(), live);
                 }
@@ -78,52 +93,25 @@ impl TurnRunner {
             Ok(_) if held => self.tell_lost(Some(instance), fence),
             Ok(_) => {}
             Err(_) if flight.waiting.is_some() => self.tell_lost(Some(instance), fence),
-            Err(error) => self.refused(flight, &error),
+            Err(error) => self.refused(flight, left.rescue, &error),
         }
         self.outbox.evict(evict);
         failpoint::hit("turn.settled.after");
     }
 
-    /// The server refused what this turn writes: the instance ends with the reason. If that is refused as well the
-    /// lease goes back and its count grows until the item is poisoned.
-    fn refused(self: &Arc<Self>, flight: Flight, error: &Error) {
+    /// The server refused what this turn writes: the instance is parked with the reason, or, when it was to be cancelled, ends
+    /// without what was refused. If that is refused as well the lease goes back and its count grows until the item is
+    /// poisoned.
+    fn refused(self: &Arc<Self>, flight: Flight, rescue: Option<TurnCommit>, error: &Error) {
         self.counters.provider_errors.add(1);
         if error.kind() == ErrorKind::Closed || flight.refused {
             self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
             return;
         }
         let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
-        let commit = bare_failure(&flight.claimed, &flight.node, &flight.version, payload);
+        let commit = rescue.unwrap_or_else(|| park_commit(&flight, &payload));
         self.keeper.hold(Kind::Turn, flight.claimed.fence, Instant::now());
         self.lock().insert(Flight { refused: true, execution: None, ..flight });
-        self.submit(commit, None);
-    }
-
-    /// The history of a claimed instance cannot be understood: it ends with the reason.
-    pub(super) fn fail_corrupt(
-        self: &Arc<Self>,
-        claimed: ClaimedTurn,
-        node: &NodeKey,
-        version: &str,
-        error: &Error,
-    ) {
-        self.tell_corrupt(&claimed, error);
-        let payload = error_payload("CorruptHistoryError", error.kind().code(), &error.full_text());
-        let commit = bare_failure(&claimed, node, version, payload);
-        let mut table = self.lock();
-        let frame = table.new_frame();
-        table.insert(Flight {
-            claimed,
-            node: node.clone(),
-            version: version.to_owned(),
-            isolated: false,
-            frame,
-            execution: None,
-            consumed: Vec::new(),
-            refused: true,
-            waiting: None,
-        });
-        drop(table);
         self.submit(commit, None);
     }
 }

@@ -31,10 +31,12 @@ impl Tally {
             TurnEnd::Failed { error } => Ended::Failed(FailureClass::of(error)),
             TurnEnd::Cancelled { .. } => Ended::Failed(FailureClass::Application),
         });
+        // A parked instance shows as failed.
+        let parked = commit.park.as_ref().map(|park| Ended::Failed(FailureClass::of(&park.error)));
         Self {
             first: commit.execution == 1 && wrote > 0 && wrote == commit.history_len,
             children: children as u64,
-            end,
+            end: end.or(parked),
         }
     }
 

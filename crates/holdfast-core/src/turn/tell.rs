@@ -1,12 +1,13 @@
 //! What turns count and tell: events for people, and the counters that go with them. It decides nothing.
 
+use holdfast_replay::ErrorPayload;
 use serde_json::json;
 
 use crate::{
     error::Error,
-    store::{Fence, turn::ClaimedTurn},
+    store::{Fence, commit::Park, turn::ClaimedTurn},
     telemetry::Level,
-    turn::TurnRunner,
+    turn::{Flight, TurnRunner},
 };
 
 impl TurnRunner {
@@ -45,6 +46,21 @@ impl TurnRunner {
             format!("the history of {:?} cannot be understood: {}", claimed.instance, error.full_text());
         let fields = json!({ "instance": claimed.instance, "orchestration": claimed.name });
         self.provider.events().emit("history-corrupt", Level::Error, text, fields);
+    }
+
+    /// An instance was stopped without an end.
+    pub(super) fn tell_parked(&self, flight: &Flight, park: &Park) {
+        self.provider.counters().parked.add(1);
+        let claimed = &flight.claimed;
+        let error: ErrorPayload = serde_json::from_str(&park.error).unwrap_or_default();
+        let text = format!("orchestration {:?} is parked: {}", claimed.instance, error.message);
+        let fields = json!({
+            "instance": claimed.instance,
+            "orchestration": claimed.name,
+            "version": flight.version,
+            "code": error.code,
+        });
+        self.provider.events().emit("instance-parked", Level::Error, text, fields);
     }
 
     /// The code of an orchestration did not fit its history.

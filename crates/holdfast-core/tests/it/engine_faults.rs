@@ -113,7 +113,7 @@ async fn a_history_row_that_cannot_be_read_stops_its_own_instance_only() {
     }
     assert_eq!(world.output("healthy").await, json!(1));
     let ended = world.end("corrupt").await;
-    assert_eq!(ended.status, "Failed");
+    assert_eq!((ended.status.as_str(), ended.parked_at_ms.is_some()), ("Failed", true));
     assert!(ended.error.expect("an error").contains("CORRUPT"));
     assert_eq!(world.provider.counters().claims_failed.get(), 0);
     world.stop().await;

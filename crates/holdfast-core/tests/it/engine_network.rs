@@ -147,6 +147,7 @@ fn one_start(instance: &str, steps: i64) -> Start {
         version: None,
         input: steps.to_string(),
         parent: None,
+        ..Start::default()
     }
 }
 

@@ -113,6 +113,7 @@ async fn a_close_without_a_database_leaves_nobody_waiting() {
                 version: None,
                 input: "0".to_owned(),
                 parent: None,
+                ..Start::default()
             };
             client.start(vec![start]).await.remove(0)
         });

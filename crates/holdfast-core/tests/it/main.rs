@@ -12,6 +12,7 @@ mod lease_recovery;
 mod lease_settle;
 mod pool;
 mod store_commit;
+mod store_coverage;
 mod store_crossing;
 mod store_harness;
 mod store_look;

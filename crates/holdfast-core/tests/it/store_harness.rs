@@ -175,13 +175,14 @@ impl Store {
         claimed.pop().expect("one")
     }
 
-    /// Ids of the messages that are due for an instance.
+    /// The messages that are due for an instance and can be read.
     pub(crate) async fn inbox(&self, instance: &str) -> Vec<(i64, MessageBody)> {
         turn::inbox(&self.session, &self.statements, &[instance.to_owned()], 1_000, i64::MAX)
             .await
             .expect("an inbox")
             .into_iter()
-            .map(|(_, message)| (message.id, message.body))
+            .filter_map(|(_, message)| message.ok())
+            .map(|message| (message.id, message.body))
             .collect()
     }
 
@@ -229,6 +230,7 @@ pub(crate) fn start_of(instance: &str) -> Start {
         version: None,
         input: r#"{"n":1.0}"#.to_owned(),
         parent: None,
+        ..Start::default()
     }
 }
 
@@ -265,6 +267,8 @@ pub(crate) fn turn_of(claimed: &ClaimedTurn, node: &NodeKey) -> TurnCommit {
         values: ValueChanges::default(),
         reads: Vec::new(),
         end: None,
+        park: None,
+        unparks: false,
     };
     if claimed.history_len == 0 {
         turn.append("OrchestrationStarted", None);

@@ -8,7 +8,7 @@ use super::{
 use crate::store::message::columns as message_columns;
 
 /// The last due time that is kept, in ms since 1970, near the year 280 000: the database's calendar ends soon after.
-const LAST_DUE_MS: i64 = 8_800_000_000_000_000;
+pub(super) const LAST_DUE_MS: i64 = 8_800_000_000_000_000;
 
 columns! {
     /// Messages used up.

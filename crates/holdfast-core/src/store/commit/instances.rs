@@ -1,10 +1,11 @@
 //! Instances that a batch starts, changes and continues.
 
 use holdfast_replay::Payload;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     flight::columns,
+    inbox::LAST_DUE_MS,
     item::{CommitItem, Start, TurnCommit, TurnEnd},
     lock::{CLIENT, Locks},
 };
@@ -21,6 +22,9 @@ columns! {
         parent_instance: Option<&'a str>,
         parent_execution: Option<i64>,
         parent_event: Option<i32>,
+        tag: Option<&'a str>,
+        delay_ms: Option<i64>,
+        start_at_ms: Option<i64>,
     }
 }
 
@@ -58,6 +62,8 @@ columns! {
         output: Option<&'a str>,
         error: Option<&'a str>,
         history_len: i32,
+        error_code: Option<String>,
+        parked: bool,
     }
 }
 
@@ -82,6 +88,19 @@ pub(super) struct Instances<'a> {
     pub(super) children: Children<'a>,
     pub(super) changes: Changes<'a>,
     pub(super) continued: Continued<'a>,
+}
+
+/// The longest code that is kept for lists; longer ones are no codes.
+const MAX_CODE_BYTES: usize = 128;
+
+/// The code of an error payload, when it has one that a column can hold.
+fn error_code(error: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Coded {
+        code: Option<String>,
+    }
+    let Coded { code } = serde_json::from_str(error).ok()?;
+    code.filter(|code| code.len() <= MAX_CODE_BYTES && !code.contains('\0'))
 }
 
 /// The error that a parent is told, in the form of every error that crosses to user code.
@@ -123,6 +142,9 @@ impl<'a> Instances<'a> {
             parent_instance: parent.map(|parent| parent.instance.as_str()),
             parent_execution: parent.map(|parent| parent.execution),
             parent_event: parent.map(|parent| event_number(parent.event)),
+            tag: start.tag.as_deref(),
+            delay_ms: start.delay_ms.map(|ms| ms.clamp(0, LAST_DUE_MS / 2)),
+            start_at_ms: start.start_at_ms.map(|ms| ms.clamp(0, LAST_DUE_MS)),
         });
     }
 
@@ -150,9 +172,10 @@ impl<'a> Instances<'a> {
             Some(TurnEnd::Completed { output }) => (Some("Completed"), Some(output.as_str()), None),
             Some(TurnEnd::Failed { error }) => (Some("Failed"), None, Some(error.as_str())),
             Some(TurnEnd::Cancelled { error }) => (Some("Cancelled"), None, Some(error.as_str())),
-            Some(TurnEnd::ContinuedAsNew { .. }) | None => (None, None, None),
+            Some(TurnEnd::ContinuedAsNew { .. }) => (None, None, None),
+            None => (None, None, turn.park.as_ref().map(|park| park.error.as_str())),
         };
-        if first || turn.custom_status.is_some() || status.is_some() {
+        if first || turn.custom_status.is_some() || status.is_some() || turn.park.is_some() || turn.unparks {
             self.changes.push(ChangeRow {
                 turn: number,
                 instance: &turn.instance,
@@ -164,6 +187,8 @@ impl<'a> Instances<'a> {
                 output,
                 error,
                 history_len: turn.history_len,
+                error_code: error.and_then(error_code),
+                parked: turn.park.is_some(),
             });
         }
         if let Some(TurnEnd::ContinuedAsNew { input, version, carried }) = &turn.end {

@@ -47,6 +47,19 @@ pub struct TurnCommit {
     pub reads: Vec<ValueRead>,
     /// How the execution ends, if it does.
     pub end: Option<TurnEnd>,
+    /// Stops the instance without an end; such a turn writes nothing else.
+    pub park: Option<Park>,
+    /// The instance was parked and this turn goes on with it.
+    pub unparks: bool,
+}
+
+/// Why an instance is parked.
+#[derive(Debug, Clone)]
+pub struct Park {
+    /// The error, JSON text.
+    pub error: String,
+    /// The version as the claim found it: a first turn that is parked fixes none.
+    pub version: Option<String>,
 }
 
 /// What a turn does to the values that its instance keeps.
@@ -130,7 +143,7 @@ pub struct Send {
 }
 
 /// A start.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Start {
     /// Instance id.
     pub instance: String,
@@ -142,6 +155,12 @@ pub struct Start {
     pub input: String,
     /// Parent: when the id exists already, the parent gets a ChildFailed message instead.
     pub parent: Option<ParentLink>,
+    /// Label, for lists.
+    pub tag: Option<String>,
+    /// Not before this many ms from the commit on.
+    pub delay_ms: Option<i64>,
+    /// Not before this time, ms since 1970 of the database's clock; goes before a delay.
+    pub start_at_ms: Option<i64>,
 }
 
 /// How a claimed activity is settled.
@@ -230,4 +249,6 @@ pub enum CommitOutcome {
     },
     /// A message to an instance that has ended: dropped.
     AlreadyEnded,
+    /// A start that met a deletion of the same id: nothing was made and nothing is there. To be run again.
+    Unsettled,
 }

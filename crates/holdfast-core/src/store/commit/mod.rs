@@ -19,7 +19,7 @@ mod values;
 use std::collections::HashSet;
 
 pub use item::{
-    ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, NewActivity, NewTimer, Send, Start,
+    ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, NewActivity, NewTimer, Park, Send, Start,
     TurnCommit, TurnEnd, ValueChanges, ValueRead,
 };
 

@@ -57,7 +57,8 @@ fn retries_at_once(item: &CommitItem) -> bool {
     }
 }
 
-/// The first start of an id in the batch made it, when it was made; every other one finds it there.
+/// The first start of an id in the batch made it, when it was made; every other one finds it there. What is neither made
+/// nor there met a deletion in between.
 fn starts(
     batch: &[CommitItem],
     plan: &Plan<'_>,
@@ -74,7 +75,7 @@ fn starts(
             outcomes[*index] = if created.remove(start.instance.as_str()) {
                 CommitOutcome::Created
             } else {
-                CommitOutcome::Exists { same: false }
+                CommitOutcome::Unsettled
             };
         }
     }

@@ -17,6 +17,7 @@ columns! {
         history_len: i32,
         version: Option<&'a str>,
         due_now: bool,
+        parked: bool,
     }
 }
 
@@ -43,7 +44,13 @@ impl<'a> Settle<'a> {
     /// Adds a turn.
     pub(super) fn turn(&mut self, index: usize, turn: &'a TurnCommit) {
         let (execution, history_len, version, due_now) = match &turn.end {
-            None => (turn.execution, turn.history_len, Some(turn.version.as_str()), false),
+            None => {
+                let version = match &turn.park {
+                    Some(park) => park.version.as_deref(),
+                    None => Some(turn.version.as_str()),
+                };
+                (turn.execution, turn.history_len, version, false)
+            }
             Some(TurnEnd::ContinuedAsNew { version, .. }) => {
                 (turn.execution + 1, 0, version.as_deref(), true)
             }
@@ -63,11 +70,13 @@ impl<'a> Settle<'a> {
             fence: turn.fence.0,
             owner: &turn.node.id,
             owner_epoch: turn.node.epoch,
-            progress: !turn.consumed.is_empty() || !turn.events.is_empty(),
+            // A parked turn is not delivered again by itself, so its deliveries are of no use.
+            progress: !turn.consumed.is_empty() || !turn.events.is_empty() || turn.park.is_some(),
             execution,
             history_len,
             version,
             due_now,
+            parked: turn.park.is_some(),
         });
         self.settled_items.push(index);
     }

@@ -19,6 +19,12 @@ pub struct Filter {
     pub name: Option<String>,
     /// Exact version.
     pub version: Option<String>,
+    /// Parked or not.
+    pub parked: Option<bool>,
+    /// Code of the error.
+    pub error_code: Option<String>,
+    /// Label given at the start.
+    pub tag: Option<String>,
     /// Id of the parent.
     pub parent: Option<String>,
     /// How the id begins.
@@ -56,6 +62,9 @@ pub struct ListedRow {
     pub version: Option<String>,
     pub execution: i64,
     pub status: String,
+    pub error_code: Option<String>,
+    pub parked_at_ms: Option<i64>,
+    pub tag: Option<String>,
     pub created_at_ms: i64,
     pub updated_at_ms: i64,
     pub parent: Option<String>,
@@ -95,6 +104,9 @@ pub async fn list(
         &start_id,
         &limit,
         &stretch,
+        &filter.parked,
+        &filter.error_code,
+        &filter.tag,
     ];
     let statement = if filter.parent.is_some() {
         params.push(&filter.parent);
@@ -163,6 +175,9 @@ fn listed_row(row: &Row) -> Result<ListedRow> {
         version: column(row, "version")?,
         execution: column(row, "execution")?,
         status: column(row, "status")?,
+        error_code: column(row, "error_code")?,
+        parked_at_ms: column(row, "parked_at_ms")?,
+        tag: column(row, "tag")?,
         created_at_ms: column(row, "created_at_ms")?,
         updated_at_ms: column(row, "updated_at_ms")?,
         parent: column(row, "parent_instance")?,

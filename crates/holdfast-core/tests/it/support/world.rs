@@ -104,6 +104,7 @@ pub(crate) async fn start(client: &Client, instance: &str, name: &str, input: Va
         version: None,
         input: input.to_string(),
         parent: None,
+        ..Start::default()
     };
     client.start(vec![start]).await.remove(0).expect("start")
 }

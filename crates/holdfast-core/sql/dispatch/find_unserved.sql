@@ -1,0 +1,53 @@
+-- Work that is due for ten seconds, that nobody has, and that no live node can run. A node counts as live for a minute
+-- after its last heartbeat.
+-- Rows: at most 10 names of each queue, found among the first 1000 due rows of each. Locks: none.
+-- Index: turn_queue_due_at_idx, activity_queue_due_at_idx, node_handler_name_idx, node_pkey.
+-- No parameters.
+(
+  select 'orchestration' as kind, due.name, due.version, null::text as tag, count(*) as waiting
+  from (
+    select q.name, q.version
+    from /*schema*/turn_queue q
+    where q.due_at <= statement_timestamp() - interval '10 seconds' and q.owner is null
+    order by q.due_at
+    limit 1000
+  ) due
+  where not exists (
+    select
+    from /*schema*/node_handler h
+    join /*schema*/node n on n.id = h.node_id and n.epoch = h.node_epoch
+    where h.kind = 'orchestration' and h.name = due.name and (due.version is null or h.version = due.version)
+      and n.heartbeat_at > statement_timestamp() - interval '1 minute'
+  )
+  group by due.name, due.version
+  limit 10
+)
+union all
+(
+  select 'activity', due.name, null, due.tag, count(*)
+  from (
+    select a.name, a.tag
+    from /*schema*/activity_queue a
+    where a.due_at <= statement_timestamp() - interval '10 seconds' and a.owner is null
+    order by a.due_at
+    limit 1000
+  ) due
+  where not exists (
+    select
+    from /*schema*/node_handler h
+    join /*schema*/node n on n.id = h.node_id and n.epoch = h.node_epoch
+    where h.kind = 'activity' and h.name = due.name
+      and n.heartbeat_at > statement_timestamp() - interval '1 minute'
+      and exists (
+        select
+        from /*schema*/node_handler t
+        where t.node_id = h.node_id and t.node_epoch = h.node_epoch
+          and case
+                when due.tag is null then t.kind = 'untagged'
+                else t.kind = 'any_tag' or (t.kind = 'tag' and t.name = due.tag)
+              end
+      )
+  )
+  group by due.name, due.tag
+  limit 10
+)

@@ -1,0 +1,46 @@
+-- An instance with its turn row, or either of them alone: one row, empty where there is nothing. A node counts as live for a
+-- minute after its last heartbeat: longer than any is away that nobody has declared dead yet.
+-- Rows: one, at most 1001 messages and the handlers of one name. Locks: none.
+-- Index: instance_pkey, turn_queue_pkey, inbox_pkey, node_handler_name_idx, node_pkey.
+-- $1 instance text
+select i.name,
+       i.version,
+       i.execution,
+       i.status,
+       i.error,
+       i.error_code,
+       floor(extract(epoch from i.parked_at) * 1000)::bigint as parked_at_ms,
+       q.instance is not null as queued,
+       q.name is not null as started,
+       q.version as turn_version,
+       q.history_len,
+       q.deliveries,
+       q.owner,
+       q.owner_epoch,
+       case when q.due_at < 'infinity' then floor(extract(epoch from q.due_at) * 1000)::bigint end as due_at_ms,
+       floor(extract(epoch from statement_timestamp()) * 1000)::bigint as now_ms,
+       (
+         select count(*)
+         from (
+           select
+           from /*schema*/inbox m
+           where m.instance = wanted.instance and m.due_at <= statement_timestamp()
+           limit 1001
+         ) due
+       ) as messages,
+       (
+         select count(*) from /*schema*/node n where n.heartbeat_at > statement_timestamp() - interval '1 minute'
+       ) as nodes,
+       exists (
+         select from /*schema*/node n where n.id = q.owner and n.epoch = q.owner_epoch and n.heartbeat_at > statement_timestamp() - interval '1 minute'
+       ) as owner_lives,
+       exists (
+         select
+         from /*schema*/node_handler h
+         join /*schema*/node n on n.id = h.node_id and n.epoch = h.node_epoch
+         where h.kind = 'orchestration' and h.name = i.name and (q.version is null or h.version = q.version)
+           and n.heartbeat_at > statement_timestamp() - interval '1 minute'
+       ) as served
+from (values ($1::text)) as wanted (instance)
+left join /*schema*/instance i on i.instance = wanted.instance
+left join /*schema*/turn_queue q on q.instance = wanted.instance
