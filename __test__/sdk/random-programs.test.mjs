@@ -3,20 +3,8 @@
 // A failure prints its seed; HOLDFAST_SEED=n runs that one alone, HOLDFAST_RUNS=n as many from a random start.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { dice } from '../support/dice.mjs'
 import { cancel, check, done, driverOf, event, fail, queue, START } from '../support/replay.mjs'
-
-/** Numbers fixed by a seed (mulberry32). */
-function dice(seed) {
-  let state = seed >>> 0
-  const next = () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
-  }
-  const below = (n) => Math.floor(next() * n)
-  return { below, chance: (p) => next() < p, pick: (list) => list[below(list.length)] }
-}
 
 const NAMES = ['a', 'b']
 

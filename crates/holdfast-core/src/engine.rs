@@ -232,7 +232,8 @@ impl Rooms {
             Arc::clone(counters),
             TurnSetup {
                 newest: handlers.newest(),
-                cache: FrameCache::new(config.cache.sticky_cache_size, config.cache.sticky_cache_bytes),
+                cache: FrameCache::new(config.cache.sticky_cache_size, config.cache.sticky_cache_bytes)
+                    .forgetting(failpoint::evict_percent()),
                 slots: config.dispatch.orchestration_concurrency,
                 max_attempts: config.lease.max_attempts,
             },

@@ -2,6 +2,9 @@
 //!
 //! `HOLDFAST_CRASH_AT=name` or `name:n` (the n-th time) arms one point; without it a hit costs one atomic load. The
 //! process is killed by an abort, so that nothing is flushed, released or said goodbye to.
+//!
+//! `HOLDFAST_TEST_EVICT_PERCENT=50` makes runtimes that start then forget about half of their live frames, so that warm
+//! and cold turns mix at random.
 
 use std::{
     process,
@@ -72,6 +75,11 @@ pub fn hit(point: &'static str) {
     {
         process::abort();
     }
+}
+
+/// How many of a hundred live frames a runtime that starts now forgets.
+pub fn evict_percent() -> u64 {
+    std::env::var("HOLDFAST_TEST_EVICT_PERCENT").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 fn parse(text: &str) -> Armed {

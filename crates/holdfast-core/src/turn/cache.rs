@@ -43,6 +43,8 @@ struct Entry {
 pub(crate) struct FrameCache {
     max_frames: usize,
     max_bytes: usize,
+    /// Of a hundred frames, how many are forgotten at once; only tests forget any.
+    forgets_percent: u64,
     bytes: usize,
     tick: u64,
     frames: HashMap<String, Entry>,
@@ -52,7 +54,20 @@ pub(crate) struct FrameCache {
 impl FrameCache {
     /// An empty cache.
     pub(crate) fn new(max_frames: usize, max_bytes: usize) -> Self {
-        Self { max_frames, max_bytes, bytes: 0, tick: 0, frames: HashMap::new(), order: BTreeMap::new() }
+        Self {
+            max_frames,
+            max_bytes,
+            forgets_percent: 0,
+            bytes: 0,
+            tick: 0,
+            frames: HashMap::new(),
+            order: BTreeMap::new(),
+        }
+    }
+
+    /// The same cache, forgetting some frames by chance.
+    pub(crate) fn forgetting(self, forgets_percent: u64) -> Self {
+        Self { forgets_percent, ..self }
     }
 
     /// Takes the frame of an instance out. `Err` is a frame that does not fit the proof and must be evicted.
@@ -68,7 +83,9 @@ impl FrameCache {
     pub(crate) fn put(&mut self, instance: String, live: LiveFrame) -> Vec<FrameId> {
         let mut evicted: Vec<FrameId> = self.remove(&instance).map(|old| old.frame).into_iter().collect();
         let bytes = live.execution.history_bytes();
-        if self.max_frames == 0 || bytes > self.max_bytes {
+        // Fences are spread well enough by a multiplication, and each turn has another.
+        let chance = live.proof.last_fence.0.unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        if self.max_frames == 0 || bytes > self.max_bytes || chance % 100 < self.forgets_percent {
             evicted.push(live.frame);
             return evicted;
         }

@@ -1,0 +1,12 @@
+// Numbers fixed by a seed (mulberry32), for random tests that can be repeated.
+export function dice(seed) {
+  let state = seed >>> 0
+  const next = () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
+  }
+  const below = (n) => Math.floor(next() * n)
+  return { below, chance: (p) => next() < p, pick: (list) => list[below(list.length)] }
+}
