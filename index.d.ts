@@ -11,9 +11,9 @@
 export declare class ActivityContext {
     private constructor();
     #private;
-    /** Id of the instance that asked for it. */
+    /** Id of the instance that asked for it; of a standalone activity, its own id. */
     readonly instanceId: string;
-    /** Number of that instance's execution. */
+    /** Number of that instance's execution; 0 for a standalone activity. */
     readonly executionId: number;
     /** Name of the orchestration that asked; null for a standalone activity. */
     readonly orchestrationName: string | null;
@@ -52,6 +52,117 @@ export declare class ActivityContext {
 }
 
 /**
+ * A standalone activity that was queued.
+ *
+ * @example
+ * const handle = await client.enqueueActivity('mail', letter, { id: 'mail-17', retry: { maxAttempts: 5 } })
+ * const receipt = await handle.result({ timeoutMs: 30_000 })
+ */
+export declare class ActivityHandle<O = unknown> {
+    private constructor();
+    #private;
+    /** Id of the activity. */
+    readonly id: string;
+    /** False when the id was taken before by a task with the same name and input; that one goes on undisturbed. */
+    readonly created: boolean;
+    /**
+     * Waits for the end and gives the result. Rejects with {@link ActivityFailedError} (code `POISONED` when its deliveries were
+     * used up), with {@link CancelledError}, with {@link TimeoutError} when its own time limit passed or `timeoutMs` is given and
+     * over, and with code `NOT_FOUND` when nothing is stored about it: it ended and its `retention` is over.
+     */
+    result(options?: {
+        timeoutMs?: number;
+    }): Promise<O>;
+    /** How it stands; `NotFound` when nothing is stored about it. */
+    status(): Promise<ActivityInfo<O>>;
+    /**
+     * Stops it: it never starts, or its signal is aborted (at once in this process, within a heartbeat interval elsewhere).
+     * `cancelled` is false when it has ended.
+     */
+    cancel(reason?: string): Promise<{
+        cancelled: boolean;
+    }>;
+}
+
+/** What `listActivities` lists. Filters that are absent keep everything. */
+export interface ActivityFilter {
+    status?: Exclude<ActivityStatus, 'NotFound'> | undefined;
+    /** Name of the activity. */
+    name?: string | undefined;
+    tag?: string | undefined;
+    /** How the id begins. */
+    idPrefix?: string | undefined;
+    /** Activities of one page, 1 to 1000. Default: 100. */
+    limit?: number | undefined;
+    /** `cursor` of the page before. Absent: the first page. */
+    cursor?: string | undefined;
+}
+
+/** What is known about a standalone activity. Times are ms since 1970. */
+export interface ActivityInfo<O = unknown> {
+    id: string;
+    status: ActivityStatus;
+    /** Name of the activity. */
+    name?: string;
+    /** Try of its retry policy, from 1. */
+    attempt?: number;
+    /** Deliveries of this try. */
+    delivery?: number;
+    tag?: string;
+    /** The node that runs it. */
+    node?: string;
+    createdAt?: number;
+    /** When it may start; while it runs, when its lease ends. */
+    dueAt?: number;
+    endedAt?: number;
+    /** Its result; lists leave it out. */
+    result?: O;
+    /** Why it did not succeed. */
+    error?: Error;
+}
+
+/** What `listActivities` gives. */
+export interface ActivityPage {
+    /** By id, ascending. */
+    activities: ActivityInfo[];
+    /** Where the next page begins; absent on the last one. */
+    cursor?: string;
+}
+
+/**
+ * How a standalone activity stands: `Pending` waits for its time, its next try or a free worker; `Failed` has used up its retry
+ * policy, `Poisoned` its deliveries. `NotFound`: it never was, or is not kept any more.
+ */
+export type ActivityStatus = 'Pending' | 'Running' | 'Completed' | 'Failed' | 'Poisoned' | 'Cancelled' | 'NotFound';
+
+/** One task of `enqueueActivities`. */
+export interface EnqueueItem<I = unknown, O = unknown> extends EnqueueOptions {
+    /** Name or definition. */
+    activity: string | ActivityDefinition<I, O>;
+    /** What the activity is given. */
+    input?: NoInfer<I> | undefined;
+}
+
+/** How a standalone activity is queued. */
+export interface EnqueueOptions {
+    /** Id, unique among standalone activities; queuing it again finds the task that is there. Default: a fresh one, rising with time. */
+    id?: string | undefined;
+    /** From now until it may start, in ms. Default: 0. */
+    delayMs?: number | undefined;
+    /** Only workers whose tag filter has this tag run it. Default: none. */
+    tag?: string | undefined;
+    /** When and how often it is tried again. Default: one try. */
+    retry?: RetryPolicy | undefined;
+    /** Time limit of one try, in ms, from the start of its body. Default: the runtime's `activityTimeoutMs`. */
+    timeoutMs?: number | undefined;
+    /**
+     * How long it can be read after a success, in ms, or `'keep'` until it is deleted. Default: 60000 for `enqueueActivity`, 0
+     * for `enqueueActivities`. Failed ones stay in any case, and one that somebody waits for stays for a minute.
+     */
+    retention?: number | 'keep' | undefined;
+}
+
+/**
  * Starts orchestrations and talks to them.
  *
  * @example
@@ -59,7 +170,7 @@ export declare class ActivityContext {
  * await client.startOrchestration('order-17', 'checkout', order)
  * const done = await client.waitForOrchestration('order-17')
  */
-export declare class Client extends Management {
+export declare class Client extends ActivityQueue {
     #private;
     constructor(provider: PostgresProvider);
     /** Starts an instance. An id that exists is left alone: `created` is false then. */
@@ -1326,6 +1437,124 @@ export interface TracingOptions {
  */
 export declare function initTracing(options: TracingOptions): void;
 
+/** Queues standalone activities; every {@link Client} can do this. */
+declare abstract class ActivityQueue extends Management {
+    #private;
+    /**
+     * Queues an activity with no orchestration around it: a background job. It runs on any runtime that has the activity, at
+     * least once; its result is recorded once. When this resolves, it is stored.
+     *
+     * An id that is taken gives the handle of the task that is there; with another name or input it rejects with
+     * {@link InstanceExistsError}.
+     *
+     * @example
+     * await client.enqueueActivity('mail', { to: 'ann@example.org' }, { id: 'welcome-ann', delayMs: 60_000, retry: { maxAttempts: 5 } })
+     */
+    enqueueActivity<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, ...rest: InputArguments<I, [options?: EnqueueOptions]>): Promise<ActivityHandle<O>>;
+    /**
+     * Queues many activities: thousands with one commit. Nothing is kept of those that succeed unless they say so with
+     * `retention`. Stored in pieces of 1000, each whole or not at all; when it rejects half way, the same call with the same ids
+     * does the rest.
+     *
+     * @example
+     * await client.enqueueActivities(users.map((user) => ({ activity: 'mail', input: user, id: `news-7-${user.id}` })))
+     */
+    enqueueActivities<O = unknown, I = unknown>(items: readonly EnqueueItem<I, O>[]): Promise<ActivityHandle<O>[]>;
+    /** The handle of a standalone activity, without asking whether it exists. */
+    activityHandle<O = unknown>(id: string): ActivityHandle<O>;
+    /** How a standalone activity stands; `NotFound` when nothing is stored about it. */
+    getActivity<O = unknown>(id: string): Promise<ActivityInfo<O>>;
+    /**
+     * Lists standalone activities by id, a page at a time: waiting, running and ended ones, as far as they are stored.
+     *
+     * @example
+     * const dead = await client.listActivities({ status: 'Failed', name: 'mail' })
+     * for (const { id } of dead.activities) await client.retryActivity(id)
+     */
+    listActivities(filter?: ActivityFilter): Promise<ActivityPage>;
+    /** Stops a standalone activity that has not ended; `cancelled` is false when there is none. See {@link ActivityHandle.cancel}. */
+    cancelActivity(id: string, reason?: string): Promise<{
+        cancelled: boolean;
+    }>;
+    /**
+     * Queues a failed, poisoned or cancelled standalone activity anew: due now, with all its tries. `retried` is false when there
+     * is none of this id.
+     */
+    retryActivity(id: string): Promise<{
+        retried: boolean;
+    }>;
+    /**
+     * Forgets a standalone activity that has ended; its id is free then. `deleted` is false when nothing is stored about it.
+     * Rejects with code `STILL_RUNNING` when it has not ended.
+     */
+    deleteActivity(id: string): Promise<{
+        deleted: boolean;
+    }>;
+}
+
+/** A time as a number of ms. */
+type InMs<V> = Duration extends V ? number : Exclude<V, undefined>;
+
+/** The calls that have a typed sister. */
+declare abstract class TypedSteps {
+    protected constructor();
+    abstract scheduleActivity<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, ...rest: InputArguments<I, [options?: ActivityOptions]>): ActivityTask<O>;
+    abstract scheduleActivityOnSession<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, sessionId: string): ActivityTask<O>;
+    abstract scheduleActivityWithRetry<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy): ActivityTask<O>;
+    abstract scheduleActivityWithRetryOnSession<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy, sessionId: string): ActivityTask<O>;
+    abstract scheduleSubOrchestration<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, ...rest: InputArguments<I>): Task<O>;
+    abstract scheduleSubOrchestrationWithId<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, instanceId: string, ...rest: InputArguments<I>): Task<O>;
+    abstract scheduleSubOrchestrationVersioned<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, ...rest: InputArguments<I>): Task<O>;
+    abstract scheduleSubOrchestrationVersionedWithId<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<O>;
+    abstract startOrchestration<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, instanceId: string, ...rest: InputArguments<I>): Task<null>;
+    abstract startOrchestrationVersioned<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<null>;
+    abstract waitForEvent<T = unknown>(event: string | EventDefinition<T>): Task<T>;
+    abstract dequeueEvent<T = unknown>(queue: string | EventDefinition<T>): Task<T>;
+    abstract continueAsNew(input?: unknown): Task<never>;
+    abstract continueAsNewVersioned(input: unknown, version: string | null | undefined): Task<never>;
+    abstract all<const P extends readonly unknown[]>(parts: P): Task<{
+        -readonly [K in keyof P]: Settled<ResultOf<P[K]>>;
+    }>;
+    abstract race<P extends readonly unknown[]>(...parts: P): Task<RaceResult<ResultOf<P[number]>>>;
+    /** The same as `scheduleActivity`; a result that is a text is read as JSON once more. */
+    scheduleActivityTyped<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, ...rest: InputArguments<I, [options?: ActivityOptions]>): ActivityTask<O>;
+    /** The same as `scheduleActivityOnSession`; a result that is a text is read as JSON once more. */
+    scheduleActivityOnSessionTyped<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, sessionId: string): ActivityTask<O>;
+    /** The same as `scheduleActivityWithRetry`; a result that is a text is read as JSON once more. */
+    scheduleActivityWithRetryTyped<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy): ActivityTask<O>;
+    /** The same as `scheduleActivityWithRetryOnSession`; a result that is a text is read as JSON once more. */
+    scheduleActivityWithRetryOnSessionTyped<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy, sessionId: string): ActivityTask<O>;
+    /** The same as `scheduleSubOrchestration`; a result that is a text is read as JSON once more. */
+    scheduleSubOrchestrationTyped<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, ...rest: InputArguments<I>): Task<O>;
+    /** The same as `scheduleSubOrchestrationWithId`; a result that is a text is read as JSON once more. */
+    scheduleSubOrchestrationWithIdTyped<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, instanceId: string, ...rest: InputArguments<I>): Task<O>;
+    /** The same as `scheduleSubOrchestrationVersioned`; a result that is a text is read as JSON once more. */
+    scheduleSubOrchestrationVersionedTyped<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, ...rest: InputArguments<I>): Task<O>;
+    /** The same as `scheduleSubOrchestrationVersionedWithId`; a result that is a text is read as JSON once more. */
+    scheduleSubOrchestrationVersionedWithIdTyped<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<O>;
+    /** The same as `startOrchestration`. */
+    startOrchestrationTyped<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, instanceId: string, ...rest: InputArguments<I>): Task<null>;
+    /** The same as `startOrchestrationVersioned`. */
+    startOrchestrationVersionedTyped<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<null>;
+    /** The same as `waitForEvent`. */
+    waitForEventTyped<T = unknown>(event: string | EventDefinition<T>): Task<T>;
+    /** The same as `dequeueEvent`. */
+    dequeueEventTyped<T = unknown>(queue: string | EventDefinition<T>): Task<T>;
+    /** The same as `continueAsNew`. */
+    continueAsNewTyped(input?: unknown): Task<never>;
+    /** The same as `continueAsNewVersioned`. */
+    continueAsNewVersionedTyped(input: unknown, version: string | null | undefined): Task<never>;
+    /** The same as `all`; each `ok` or `err` that is a text is read as JSON once more. */
+    allTyped<const P extends readonly unknown[]>(parts: P): Task<{
+        -readonly [K in keyof P]: Settled<ResultOf<P[K]>>;
+    }>;
+    /** The same as `race`; a value that is a text is read as JSON once more. */
+    raceTyped<P extends readonly unknown[]>(...parts: P): Task<RaceResult<ResultOf<P[number]>>>;
+}
+
+/** Severity of a log line. */
+type TraceLevel = 'error' | 'warn' | 'info' | 'debug';
+
 /** Looks at instances and tidies them up; every {@link Client} can do this. */
 declare abstract class Management {
     protected constructor();
@@ -1425,68 +1654,5 @@ declare abstract class Management {
      */
     waitForValue(instanceId: string, key: string, timeoutMs?: number): Promise<string>;
 }
-
-/** A time as a number of ms. */
-type InMs<V> = Duration extends V ? number : Exclude<V, undefined>;
-
-/** The calls that have a typed sister. */
-declare abstract class TypedSteps {
-    protected constructor();
-    abstract scheduleActivity<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, ...rest: InputArguments<I, [options?: ActivityOptions]>): ActivityTask<O>;
-    abstract scheduleActivityOnSession<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, sessionId: string): ActivityTask<O>;
-    abstract scheduleActivityWithRetry<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy): ActivityTask<O>;
-    abstract scheduleActivityWithRetryOnSession<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy, sessionId: string): ActivityTask<O>;
-    abstract scheduleSubOrchestration<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, ...rest: InputArguments<I>): Task<O>;
-    abstract scheduleSubOrchestrationWithId<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, instanceId: string, ...rest: InputArguments<I>): Task<O>;
-    abstract scheduleSubOrchestrationVersioned<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, ...rest: InputArguments<I>): Task<O>;
-    abstract scheduleSubOrchestrationVersionedWithId<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<O>;
-    abstract startOrchestration<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, instanceId: string, ...rest: InputArguments<I>): Task<null>;
-    abstract startOrchestrationVersioned<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<null>;
-    abstract waitForEvent<T = unknown>(event: string | EventDefinition<T>): Task<T>;
-    abstract dequeueEvent<T = unknown>(queue: string | EventDefinition<T>): Task<T>;
-    abstract continueAsNew(input?: unknown): Task<never>;
-    abstract continueAsNewVersioned(input: unknown, version: string | null | undefined): Task<never>;
-    abstract all<const P extends readonly unknown[]>(parts: P): Task<{
-        -readonly [K in keyof P]: Settled<ResultOf<P[K]>>;
-    }>;
-    abstract race<P extends readonly unknown[]>(...parts: P): Task<RaceResult<ResultOf<P[number]>>>;
-    /** The same as `scheduleActivity`; a result that is a text is read as JSON once more. */
-    scheduleActivityTyped<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, ...rest: InputArguments<I, [options?: ActivityOptions]>): ActivityTask<O>;
-    /** The same as `scheduleActivityOnSession`; a result that is a text is read as JSON once more. */
-    scheduleActivityOnSessionTyped<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, sessionId: string): ActivityTask<O>;
-    /** The same as `scheduleActivityWithRetry`; a result that is a text is read as JSON once more. */
-    scheduleActivityWithRetryTyped<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy): ActivityTask<O>;
-    /** The same as `scheduleActivityWithRetryOnSession`; a result that is a text is read as JSON once more. */
-    scheduleActivityWithRetryOnSessionTyped<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, input: NoInfer<I>, retry: ActivityRetryPolicy, sessionId: string): ActivityTask<O>;
-    /** The same as `scheduleSubOrchestration`; a result that is a text is read as JSON once more. */
-    scheduleSubOrchestrationTyped<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, ...rest: InputArguments<I>): Task<O>;
-    /** The same as `scheduleSubOrchestrationWithId`; a result that is a text is read as JSON once more. */
-    scheduleSubOrchestrationWithIdTyped<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, instanceId: string, ...rest: InputArguments<I>): Task<O>;
-    /** The same as `scheduleSubOrchestrationVersioned`; a result that is a text is read as JSON once more. */
-    scheduleSubOrchestrationVersionedTyped<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, ...rest: InputArguments<I>): Task<O>;
-    /** The same as `scheduleSubOrchestrationVersionedWithId`; a result that is a text is read as JSON once more. */
-    scheduleSubOrchestrationVersionedWithIdTyped<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<O>;
-    /** The same as `startOrchestration`. */
-    startOrchestrationTyped<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, instanceId: string, ...rest: InputArguments<I>): Task<null>;
-    /** The same as `startOrchestrationVersioned`. */
-    startOrchestrationVersionedTyped<I = unknown>(orchestration: string | OrchestrationDefinition<I, unknown>, version: string | null | undefined, instanceId: string, ...rest: InputArguments<I>): Task<null>;
-    /** The same as `waitForEvent`. */
-    waitForEventTyped<T = unknown>(event: string | EventDefinition<T>): Task<T>;
-    /** The same as `dequeueEvent`. */
-    dequeueEventTyped<T = unknown>(queue: string | EventDefinition<T>): Task<T>;
-    /** The same as `continueAsNew`. */
-    continueAsNewTyped(input?: unknown): Task<never>;
-    /** The same as `continueAsNewVersioned`. */
-    continueAsNewVersionedTyped(input: unknown, version: string | null | undefined): Task<never>;
-    /** The same as `all`; each `ok` or `err` that is a text is read as JSON once more. */
-    allTyped<const P extends readonly unknown[]>(parts: P): Task<{
-        -readonly [K in keyof P]: Settled<ResultOf<P[K]>>;
-    }>;
-    /** The same as `race`; a value that is a text is read as JSON once more. */
-    raceTyped<P extends readonly unknown[]>(...parts: P): Task<RaceResult<ResultOf<P[number]>>>;
-}
-
-/** Severity of a log line. */
-type TraceLevel = 'error' | 'warn' | 'info' | 'debug';
 
 export {}

@@ -4,11 +4,11 @@
  * Arguments are checked and encoded before anything is sent; a bad one rejects and leaves nothing behind.
  */
 import { randomUUID } from 'node:crypto'
+import { ActivityQueue } from './activity/queue.js'
 import { type EventDefinition, type InputArguments, type OrchestrationDefinition, nameOf } from './define.js'
 import { InstanceExistsError, HoldfastError, TimeoutError } from './errors.js'
 import { OrchestrationHandle } from './handle.js'
 import { checkInstanceId, checkName, checkNewInstanceId, checkVersion, checkWhole, invalidArgument, kindOf } from './ids.js'
-import { Management } from './management.js'
 import { type Time, checkKeys, timeOf } from './management-shapes.js'
 import { type NativeClient, binding } from './native.js'
 import { encode } from './payload.js'
@@ -75,7 +75,7 @@ interface StartReply {
  * await client.startOrchestration('order-17', 'checkout', order)
  * const done = await client.waitForOrchestration('order-17')
  */
-export class Client extends Management {
+export class Client extends ActivityQueue {
   readonly #native: NativeClient
 
   constructor(provider: PostgresProvider) {

@@ -2,6 +2,8 @@
  * The public surface of the package.
  */
 export { ActivityContext } from './activity/context.js'
+export { ActivityHandle } from './activity/handle.js'
+export type { ActivityFilter, ActivityInfo, ActivityPage, ActivityStatus, EnqueueItem, EnqueueOptions } from './activity/shapes.js'
 export { Client, type SendResult, type StartItem, type StartOptions, type StartResult, type StartedItem } from './client.js'
 export {
   type ActivityDefinition,

@@ -40,6 +40,10 @@ export interface NativeClient {
   get(id: string): Promise<Outcome<string | null>>
   wait(id: string, timeoutMs: number): Promise<Outcome<string | null>>
   history(id: string, execution: number): Promise<Outcome<string>>
+  /** `{ named, tasks: [{ id, name, input, … }] }` gives `{ created, same }` each. */
+  enqueue(tasksJson: string): Promise<Outcome<string>>
+  /** A request `{ op, … }` about standalone activities; the answer depends on the op. */
+  standalone(requestJson: string): Promise<Outcome<string>>
   /** A request `{ op, … }`; the answer depends on the op. */
   manage(requestJson: string): Promise<Outcome<string>>
 }

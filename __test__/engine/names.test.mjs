@@ -10,7 +10,7 @@ import { Client, PostgresProvider, Runtime } from '../../index.mjs'
 import { liveApp, liveWorld, outputOf, until } from '../support/live.mjs'
 import { databaseUrl, freshSchema } from '../support/world.mjs'
 
-const NOTHING = { instance: 0, execution: 0, history: 0, turn_queue: 0, inbox: 0, activity_queue: 0, kv: 0 }
+const NOTHING = { instance: 0, execution: 0, history: 0, turn_queue: 0, inbox: 0, activity_queue: 0, ended_activity: 0, kv: 0 }
 
 const ODD = {
   quotes: `it's "quoted" \\ and; drop table instance; --`,

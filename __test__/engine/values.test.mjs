@@ -142,7 +142,7 @@ describe('a value that JSON cannot hold', () => {
       await refused(client.raiseEvent('one', 'go', value), /^data of event 'go'/)
       await refused(client.enqueueEvent('one', 'work', value), /^message of queue 'work'/)
     }
-    assert.deepEqual(await world.rows(), { instance: 0, execution: 0, history: 0, turn_queue: 0, inbox: 0, activity_queue: 0, kv: 0 })
+    assert.deepEqual(await world.rows(), { instance: 0, execution: 0, history: 0, turn_queue: 0, inbox: 0, activity_queue: 0, ended_activity: 0, kv: 0 })
   })
 
   test('throws in the orchestration that hands it over, which may go on', async (t) => {

@@ -61,7 +61,7 @@ export async function liveWorld(t, { schema = freshSchema(), pool } = {}) {
     /** Number of rows of each table; a refused call leaves all of them as they were. */
     async rows() {
       const counts = {}
-      for (const table of ['instance', 'execution', 'history', 'turn_queue', 'inbox', 'activity_queue', 'kv']) {
+      for (const table of ['instance', 'execution', 'history', 'turn_queue', 'inbox', 'activity_queue', 'ended_activity', 'kv']) {
         const [{ n }] = await world.sql(`select count(*)::int as n from ${table}`)
         counts[table] = n
       }

@@ -1,6 +1,7 @@
 // A worker process of the tests. Its configuration is JSON in HOLDFAST_TEST_WORKER:
-// { url, schema, options, stepMs, hang, kill }.
+// { url, schema, options, stepMs, hang, kill, ledger }. With a ledger, `effect` appends its input to that file.
 
+import { appendFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 
@@ -15,6 +16,11 @@ runtime.registerActivity('step', async (_ctx, n) => {
   return n + 1
 })
 runtime.registerActivity('hang', () => (config.hang ? new Promise(() => {}) : 'done'))
+runtime.registerActivity('effect', async (_ctx, name) => {
+  appendFileSync(config.ledger, `${name}\n`)
+  await delay(config.stepMs ?? 0)
+  return name
+})
 runtime.registerActivity('kill', () => {
   process.kill(process.pid, 'SIGKILL')
   return new Promise(() => {})

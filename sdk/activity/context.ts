@@ -33,9 +33,9 @@ export interface ActivityJob {
  *   pay(order, { idempotencyKey: ctx.idempotencyKey, signal: ctx.signal }))
  */
 export class ActivityContext {
-  /** Id of the instance that asked for it. */
+  /** Id of the instance that asked for it; of a standalone activity, its own id. */
   readonly instanceId: string
-  /** Number of that instance's execution. */
+  /** Number of that instance's execution; 0 for a standalone activity. */
   readonly executionId: number
   /** Name of the orchestration that asked; null for a standalone activity. */
   readonly orchestrationName: string | null

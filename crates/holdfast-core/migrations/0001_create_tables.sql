@@ -140,8 +140,9 @@ create table /*schema*/inbox (
         autovacuum_analyze_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
 create unique index inbox_source_key on /*schema*/inbox (instance, execution, source) where source is not null;
 
--- Activity tasks waiting or leased. A standalone one has execution 0 and event 0. queue, priority, concurrency_key,
--- dedup_key and trace_context are room for routing and tracing.
+-- Activity tasks waiting or leased. A standalone one has execution 0 and event 0, and says with retention_ms how long it
+-- is kept once it has ended (0: not at all, -1: until somebody deletes it). queue, priority, concurrency_key, dedup_key
+-- and trace_context are room for routing and tracing.
 create table /*schema*/activity_queue (
   instance text collate "C" not null,
   execution bigint not null,
@@ -159,6 +160,7 @@ create table /*schema*/activity_queue (
   attempt int not null default 1,
   retry text,
   timeout_ms bigint,
+  retention_ms bigint not null default 0,
   tag text collate "C",
   session text collate "C",
   queue text collate "C" not null default 'default',
@@ -192,6 +194,30 @@ create table /*schema*/kv (
   constraint kv_pkey primary key (instance, key)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 
+-- Standalone activities that have ended and are kept: failed ones until somebody tries them again or deletes them, the
+-- others until keep_until.
+create table /*schema*/ended_activity (
+  id text collate "C" not null,
+  name text collate "C" not null,
+  input text not null,
+  status text collate "C" not null,
+  result text,
+  fence bigint not null,
+  attempt int not null,
+  deliveries int not null,
+  retry text,
+  timeout_ms bigint,
+  retention_ms bigint not null,
+  tag text collate "C",
+  scheduled_at timestamptz not null,
+  ended_at timestamptz not null default clock_timestamp(),
+  keep_until timestamptz not null,
+  constraint ended_activity_pkey primary key (id),
+  constraint ended_activity_status_check check (status in ('Completed', 'Failed', 'Poisoned', 'Cancelled'))
+) with (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02,
+        autovacuum_analyze_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
+create index ended_activity_keep_until_idx on /*schema*/ended_activity (keep_until) where keep_until < 'infinity';
+
 -- lz4 writes and reads large payloads several times faster than the default; servers before 14, and servers built
 -- without it, keep the default.
 do $holdfast$
@@ -201,6 +227,8 @@ begin
     execute format('alter table %s alter column data set compression lz4', '/*schema*/inbox'::regclass);
     execute format('alter table %s alter column input set compression lz4', '/*schema*/activity_queue'::regclass);
     execute format('alter table %s alter column value set compression lz4', '/*schema*/kv'::regclass);
+    execute format('alter table %s alter column input set compression lz4, alter column result set compression lz4',
+      '/*schema*/ended_activity'::regclass);
     execute format('alter table %s alter column input set compression lz4, alter column output set compression lz4, '
       'alter column carried set compression lz4', '/*schema*/instance'::regclass);
     execute format('alter table %s alter column input set compression lz4, alter column output set compression lz4',

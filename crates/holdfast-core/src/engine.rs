@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    activity::{ActivityLimits, ActivityRunner},
+    activity::{self, ActivityLimits, ActivityRunner},
     config::EngineConfig,
     crossing::{AbortReason, ActivityAnswer, Answers, Broken, Outbox, Whose},
     dispatch::{Claimer, Handlers},
@@ -93,6 +93,7 @@ impl Engine {
         let (stop, stopping) = watch::channel(false);
         let (answers, received) = mpsc::unbounded_channel();
         let mut claiming = JoinSet::new();
+        claiming.spawn(activity::sweep(Arc::clone(&provider), stopping.clone()));
         claiming.spawn(Arc::clone(&claimer).run(stopping));
         let mut answering = JoinSet::new();
         answering.spawn(answer_loop(
@@ -250,6 +251,8 @@ impl Rooms {
                 grace: config.activity.cancellation_grace_period,
             },
         ));
+        let runner = Arc::downgrade(&activities);
+        provider.wakes().on_gone(move |key| runner.upgrade().is_some_and(|runner| runner.gone(key)));
         Self { keeper, outbox, returns, turns, activities }
     }
 }

@@ -118,3 +118,21 @@ pub const EXPLAIN_ROWS: i64 = 100;
 
 /// Longest history that an explanation reads to tell which events are waited for: beyond it that takes seconds.
 pub const EXPLAIN_EVENTS: i32 = 100_000;
+
+/// What a queued activity counts in a batch beside its input: a batch has at most 16 384 rows, so that its statement
+/// stays well below its time limit.
+pub const ENQUEUE_ROW_BYTES: usize = 1024;
+
+/// Standalone activities that one piece of a call queues: large enough that the round trip does not count (a statement
+/// gains little past 500 rows), small enough that starts and messages of other callers go between.
+pub const ENQUEUE_PIECE: usize = 1000;
+
+/// How long a standalone activity that somebody waits for is kept once it has ended: far longer than the longest poll of
+/// a waiter, also of one that lost its database for a while.
+pub const AWAITED_RETENTION: Duration = Duration::from_secs(60);
+
+/// How often a runtime deletes standalone activities that were kept long enough.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(10);
+
+/// Rows that one statement of a sweep deletes.
+pub const SWEEP_BATCH: i64 = 1000;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     commit::Committer,
     error::Result,
-    notify::{Waiters, Wakes},
+    notify::{Instances, Standalone, Waiters, Wakes},
     pool::{Pool, PoolConfig, SessionPurpose},
     store::{Statements, migrate},
     telemetry::{Counters, Events},
@@ -41,7 +41,8 @@ pub struct Provider {
     pool: Arc<Pool>,
     statements: Arc<Statements>,
     committer: Committer,
-    waiters: Waiters,
+    waiters: Waiters<Instances>,
+    standalone_waiters: Waiters<Standalone>,
     wakes: Arc<Wakes>,
     counters: Arc<Counters>,
     events: Arc<Events>,
@@ -66,7 +67,17 @@ impl Provider {
         let counters = Arc::new(Counters::default());
         let committer = Committer::start(&pool, &statements, &wakes, (&counters, &events));
         let waiters = Waiters::start(&pool, &statements, &wakes);
-        Ok(Arc::new(Self { pool, statements, committer, waiters, wakes, counters, events }))
+        let standalone_waiters = Waiters::start(&pool, &statements, &wakes);
+        Ok(Arc::new(Self {
+            pool,
+            statements,
+            committer,
+            waiters,
+            standalone_waiters,
+            wakes,
+            counters,
+            events,
+        }))
     }
 
     /// Commits what is queued and gives up this provider's share of the pool; idempotent. Takes at most `limit` and what the
@@ -74,6 +85,7 @@ impl Provider {
     pub async fn close(&self, limit: Duration) {
         self.committer.close(limit).await;
         self.waiters.close().await;
+        self.standalone_waiters.close().await;
         self.pool.close().await;
     }
 
@@ -92,9 +104,14 @@ impl Provider {
         &self.committer
     }
 
-    /// The waiters.
-    pub fn waiters(&self) -> &Waiters {
+    /// The waiters for ends of instances.
+    pub fn waiters(&self) -> &Waiters<Instances> {
         &self.waiters
+    }
+
+    /// The waiters for ends of standalone activities.
+    pub fn standalone_waiters(&self) -> &Waiters<Standalone> {
+        &self.standalone_waiters
     }
 
     /// Hints.

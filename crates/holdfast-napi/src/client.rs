@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use holdfast_core::{
-    client::{Client, wire},
+    client::{Client, StandaloneClient, standalone_wire, wire},
     error::Result,
     manage::{self, Manager},
 };
@@ -16,6 +16,7 @@ use crate::{failure::JsTextOutcome, provider::JsPostgresProvider};
 pub struct JsClient {
     inner: Client,
     manager: Manager,
+    standalone: StandaloneClient,
 }
 
 #[napi]
@@ -23,7 +24,11 @@ impl JsClient {
     /// A client of a provider; no I/O.
     #[napi(constructor)]
     pub fn new(provider: &JsPostgresProvider) -> Self {
-        Self { inner: Client::new(provider.inner.clone()), manager: Manager::new(provider.inner.clone()) }
+        Self {
+            inner: Client::new(provider.inner.clone()),
+            manager: Manager::new(provider.inner.clone()),
+            standalone: StandaloneClient::new(provider.inner.clone()),
+        }
     }
 
     /// Starts instances; JSON in, JSON out.
@@ -56,6 +61,18 @@ impl JsClient {
     pub async fn history(&self, instance: String, execution: i64) -> JsTextOutcome {
         let history: Result<String> = wire::history(&self.inner, &instance, execution).await;
         history.into()
+    }
+
+    /// Queues standalone activities; JSON in, JSON out.
+    #[napi]
+    pub async fn enqueue(&self, tasks: String) -> JsTextOutcome {
+        standalone_wire::enqueue(&self.standalone, &tasks).await.into()
+    }
+
+    /// Carries out a request about standalone activities; JSON in, JSON out.
+    #[napi]
+    pub async fn standalone(&self, request: String) -> JsTextOutcome {
+        standalone_wire::ask(&self.standalone, &request).await.into()
     }
 
     /// Carries out a management request; JSON in, JSON out.

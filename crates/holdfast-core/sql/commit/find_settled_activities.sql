@@ -1,7 +1,8 @@
 -- Activity tasks that do not hold their lease because an earlier commit settled them and its reply was lost: their
--- message or their event is there, or the row says so (a retry).
+-- message or their event is there, or the row says so (a retry). A standalone one that is gone is done when it was kept
+-- under this lease, or not kept at all.
 -- Rows: the tasks given; history is read only for those. Locks: none (turn rows are locked).
--- Index: activity_queue_pkey, inbox_source_key, history_pkey.
+-- Index: activity_queue_pkey, inbox_source_key, history_pkey, ended_activity_pkey.
 -- $1 instances text[]
 -- $2 executions bigint[]
 -- $3 scheduling events int[]
@@ -21,6 +22,11 @@ where case
           where a.instance = task.instance and a.execution = task.execution and a.event = task.event
             and a.last_fence = task.fence
         ) then true
+        when task.execution = 0 then (
+          select true
+          from /*schema*/activity_queue a
+          where a.instance = task.instance and a.execution = 0 and a.event = 0
+        ) is null and coalesce((select e.fence = task.fence from /*schema*/ended_activity e where e.id = task.instance), true)
         when (
           select true
           from /*schema*/inbox m

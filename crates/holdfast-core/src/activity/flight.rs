@@ -77,6 +77,13 @@ impl ActivityTable {
         self.flights.iter().find(|(_, flight)| flight.claimed.fence == fence).map(|(h, _)| *h)
     }
 
+    /// Handle and lease of a task whose body runs.
+    pub(crate) fn by_key(&self, key: &ActivityKey) -> Option<(u32, Fence)> {
+        let h = *self.handles.get(key)?;
+        let flight = self.flights.get(&h)?;
+        (!flight.settling).then_some((h, flight.claimed.fence))
+    }
+
     /// Whether the flight still holds this lease.
     pub(crate) fn holds(&self, h: u32, fence: Fence) -> bool {
         self.flights.get(&h).is_some_and(|flight| flight.claimed.fence == fence)

@@ -5,7 +5,11 @@ use holdfast_replay::{EventId, MessageBody, Payload, RetryPolicy};
 use crate::{
     activity::{flight::Flight, runner::ActivityLimits},
     crossing::ActivityJob,
-    store::{NodeKey, activity::ClaimedActivity, commit::ActivityOutcome},
+    store::{
+        NodeKey,
+        activity::ClaimedActivity,
+        commit::{ActivityEnd, ActivityOutcome},
+    },
     telemetry,
 };
 
@@ -55,16 +59,21 @@ pub(super) fn retry_or_end(flight: &Flight, error: Payload) -> ActivityOutcome {
             delay_ms: i64::try_from(delay).unwrap_or(i64::MAX),
             attempt: claimed.attempt.saturating_add(1),
         },
-        None => ended(flight, Err(error)),
+        None => ended(flight, ActivityEnd::Failed(error)),
     }
 }
 
-/// The end of a task, as its instance is told.
-pub(super) fn ended(flight: &Flight, result: Result<Payload, Payload>) -> ActivityOutcome {
+/// The end of a task, as its instance is told, if it has one.
+pub(super) fn ended(flight: &Flight, end: ActivityEnd) -> ActivityOutcome {
     let key = &flight.claimed.key;
+    if key.execution == 0 {
+        return ActivityOutcome::StandaloneEnded(end);
+    }
     let (execution, source) = (key.execution, EventId(key.event.unsigned_abs()));
-    ActivityOutcome::Ended(match result {
-        Ok(result) => MessageBody::ActivityCompleted { execution, source, result },
-        Err(error) => MessageBody::ActivityFailed { execution, source, error },
+    ActivityOutcome::Ended(match end {
+        ActivityEnd::Completed(result) => MessageBody::ActivityCompleted { execution, source, result },
+        ActivityEnd::Failed(error) | ActivityEnd::Poisoned(error) => {
+            MessageBody::ActivityFailed { execution, source, error }
+        }
     })
 }

@@ -3,6 +3,9 @@
 mod flight;
 mod job;
 mod runner;
+mod stopping;
+mod sweeper;
 mod tell;
 
 pub(crate) use runner::{ActivityLimits, ActivityRunner, ClaimedTasks};
+pub(crate) use sweeper::sweep;

@@ -17,7 +17,7 @@ use crate::{
         job::{ended, job, retry_or_end},
         tell,
     },
-    crossing::{AbortReason, ActivityJob, ActivityResult, Outbox},
+    crossing::{ActivityJob, ActivityResult, Outbox},
     error::{Error, ErrorKind, Result},
     failpoint,
     lease::{Keeper, Kind, Return, Returns},
@@ -25,7 +25,7 @@ use crate::{
     store::{
         Fence, NodeKey,
         activity::ClaimedActivity,
-        commit::{ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome},
+        commit::{ActivityCommit, ActivityEnd, ActivityOutcome, CommitItem, CommitOutcome},
     },
     telemetry::{FailureClass, RunCounters, error_payload},
 };
@@ -49,15 +49,15 @@ pub(crate) struct ActivityLimits {
 
 /// The activities of one runtime.
 pub(crate) struct ActivityRunner {
-    provider: Arc<Provider>,
-    keeper: Arc<Keeper>,
-    returns: Arc<Returns>,
-    outbox: Arc<Outbox>,
+    pub(super) provider: Arc<Provider>,
+    pub(super) keeper: Arc<Keeper>,
+    pub(super) returns: Arc<Returns>,
+    pub(super) outbox: Arc<Outbox>,
     counters: Arc<RunCounters>,
-    limits: ActivityLimits,
+    pub(super) limits: ActivityLimits,
     table: Mutex<ActivityTable>,
     /// One sleeping task for each activity with a time limit or in its grace period; slots bound them.
-    timers: Mutex<JoinSet<()>>,
+    pub(super) timers: Mutex<JoinSet<()>>,
 }
 
 impl ActivityRunner {
@@ -178,55 +178,19 @@ impl ActivityRunner {
         }
     }
 
-    /// Tells every running body to stop.
-    pub(crate) fn abort_all(&self, reason: AbortReason) {
-        for h in self.lock().all() {
-            self.outbox.abort(h, reason);
-        }
-    }
-
-    /// Bodies that are still running when the runtime stops: their count stays.
-    pub(crate) fn stop_all(&self) {
-        let handles = self.lock().all();
-        for h in handles {
-            if let Some(flight) = self.take_out(h) {
-                self.returns.push(Kind::Activity, flight.claimed.fence, Return::Stopped);
-            }
-        }
-    }
-
-    /// A lease is not this node's any more: the body is told, and its slot is free after the grace period at the latest.
-    pub(crate) fn lost(self: &Arc<Self>, fence: Fence, reason: AbortReason) {
-        if !self.keeper.let_go(Kind::Activity, fence) {
-            return;
-        }
-        let Some(h) = self.lock().by_fence(fence) else { return };
-        tell::lost(&self.provider, self.lock().get_mut(h).as_deref(), fence);
-        if self.outbox.withdraw(h) {
-            self.take_out(h);
-            return;
-        }
-        self.outbox.abort(h, reason);
-        let runner = Arc::clone(self);
-        self.spawn_limit(h, self.limits.grace, move || {
-            // The body may go on under a newer lease.
-            let held = runner.lock().holds(h, fence);
-            if held {
-                runner.take_out(h);
-            }
-        });
-    }
-
     fn poison(self: &Arc<Self>, h: u32) {
         let Some(text) = self.lock().get_mut(h).map(|flight| tell::poisoned(&self.provider, flight)) else {
             return;
         };
-        self.submit(h, |flight| ended(flight, Err(error_payload("PoisonError", "POISONED", &text))));
+        let error = error_payload("PoisonError", "POISONED", &text);
+        self.submit(h, |flight| ended(flight, ActivityEnd::Poisoned(error)));
     }
 
-    fn finish(self: &Arc<Self>, h: u32, result: ActivityResult) {
+    pub(super) fn finish(self: &Arc<Self>, h: u32, result: ActivityResult) {
         match result {
-            ActivityResult::Completed(result) => self.submit(h, |flight| ended(flight, Ok(result))),
+            ActivityResult::Completed(result) => {
+                self.submit(h, |flight| ended(flight, ActivityEnd::Completed(result)));
+            }
             ActivityResult::Failed(error) => self.submit(h, |flight| retry_or_end(flight, error)),
             ActivityResult::Abandoned => {
                 let runs = self.lock().runs(h);
@@ -235,45 +199,6 @@ impl ActivityRunner {
                     self.provider.wakes().work();
                 }
             }
-        }
-    }
-
-    /// After `limit` the body is told to stop, and after the grace period its try has failed.
-    fn start_limit(self: &Arc<Self>, h: u32, limit: Duration) {
-        let runner = Arc::clone(self);
-        self.spawn_limit(h, limit, move || {
-            let error = error_payload(
-                "TimeoutError",
-                "TIMEOUT",
-                &format!("timeout: activity timed out after {} ms", limit.as_millis()),
-            );
-            if runner.outbox.withdraw(h) {
-                runner.finish(h, ActivityResult::Failed(error));
-                return;
-            }
-            runner.outbox.abort(h, AbortReason::Timeout);
-            let again = Arc::clone(&runner);
-            runner
-                .spawn_limit(h, runner.limits.grace, move || again.finish(h, ActivityResult::Failed(error)));
-        });
-    }
-
-    fn spawn_limit(&self, h: u32, after: Duration, then: impl FnOnce() + Send + 'static) {
-        let handle = {
-            let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
-            while timers.try_join_next().is_some() {}
-            timers.spawn(async move {
-                tokio::time::sleep(after).await;
-                then();
-            })
-        };
-        match self.lock().get_mut(h) {
-            Some(flight) => {
-                if let Some(old) = flight.limit.replace(handle) {
-                    old.abort();
-                }
-            }
-            None => handle.abort(),
         }
     }
 
@@ -364,14 +289,14 @@ impl ActivityRunner {
         };
         if again {
             let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
-            self.submit(h, |flight| ended(flight, Err(payload)));
+            self.submit(h, |flight| ended(flight, ActivityEnd::Failed(payload)));
         } else if let Some(flight) = self.take_out(h) {
             self.returns.push(Kind::Activity, flight.claimed.fence, Return::Abandoned);
         }
     }
 
     /// Takes a flight out of the table; a lease that waited for its end goes back unstarted.
-    fn take_out(&self, h: u32) -> Option<Flight> {
+    pub(super) fn take_out(&self, h: u32) -> Option<Flight> {
         let flight = self.lock().remove(h)?;
         if let Some(waiting) = flight.waiting {
             self.returns.push(Kind::Activity, waiting, Return::Unstarted);
@@ -379,7 +304,7 @@ impl ActivityRunner {
         Some(flight)
     }
 
-    fn lock(&self) -> MutexGuard<'_, ActivityTable> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ActivityTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -391,6 +316,9 @@ fn failure(outcome: &ActivityOutcome) -> Option<FailureClass> {
         ActivityOutcome::Ended(MessageBody::ActivityFailed { error, .. }) => {
             Some(FailureClass::of(error.as_str()))
         }
-        ActivityOutcome::Ended(_) => None,
+        ActivityOutcome::StandaloneEnded(ActivityEnd::Failed(error) | ActivityEnd::Poisoned(error)) => {
+            Some(FailureClass::of(error.as_str()))
+        }
+        ActivityOutcome::Ended(_) | ActivityOutcome::StandaloneEnded(ActivityEnd::Completed(_)) => None,
     }
 }

@@ -25,8 +25,8 @@ use crate::{
     notify::Wakes,
     pool::{CallerClass, Pool, Session},
     store::{
-        Statements,
-        commit::{CommitItem, CommitOutcome, commit, locked},
+        ActivityKey, Statements,
+        commit::{ActivityOutcome, CommitItem, CommitOutcome, commit, locked},
     },
     telemetry::{Backoff, Counters, Events, Level},
 };
@@ -282,16 +282,14 @@ impl Worker {
         self.counters.commit_items.add(items.len() as u64);
         failpoint::hit("commit.outcome.before");
         let mut unsettled = Vec::new();
-        let mut ended = Vec::new();
+        let mut written = Vec::new();
         for ((item, rest), outcome) in items.into_iter().zip(rest).zip(outcomes) {
             if outcome == CommitOutcome::Unsettled {
                 unsettled.push(Pending::join((item, rest)));
                 continue;
             }
-            if let CommitItem::Turn(turn) = item
-                && (turn.end.is_some() || turn.park.is_some())
-            {
-                ended.push(turn.instance);
+            if outcome != CommitOutcome::Fenced {
+                written.push(item);
             }
             (rest.settled)(Ok(outcome));
         }
@@ -300,8 +298,29 @@ impl Worker {
             self.put_back(unsettled, &Error::new(ErrorKind::Conflict, "the instance was being deleted"));
         }
         self.wakes.work();
-        for instance in ended {
-            self.wakes.ended(&instance);
+        for item in &written {
+            self.tell(item);
+        }
+    }
+
+    /// Who waits in this process for an end, or runs what is not wanted any more, hears of it at once.
+    fn tell(&self, item: &CommitItem) {
+        match item {
+            CommitItem::Turn(turn) => {
+                if turn.end.is_some() || turn.park.is_some() {
+                    self.wakes.instances().ended(&turn.instance);
+                }
+                for event in &turn.cancelled_activities {
+                    let (instance, execution) = (turn.instance.clone(), turn.execution);
+                    self.wakes.gone(&ActivityKey { instance, execution, event: *event });
+                }
+            }
+            CommitItem::Activity(activity) => {
+                if matches!(activity.outcome, ActivityOutcome::StandaloneEnded(_)) {
+                    self.wakes.standalone().ended(&activity.key.instance);
+                }
+            }
+            CommitItem::Send(_) | CommitItem::Start(_) | CommitItem::Enqueue(_) => {}
         }
     }
 
@@ -338,6 +357,7 @@ fn told_to_client(item: &CommitItem, error: &Error) -> Error {
     let context = match item {
         CommitItem::Start(start) => format!("start {:?}", start.instance),
         CommitItem::Send(send) => format!("send to {:?}", send.instance),
+        CommitItem::Enqueue(enqueue) => format!("enqueue {} activities", enqueue.tasks.len()),
         CommitItem::Turn(_) | CommitItem::Activity(_) => "commit".to_owned(),
     };
     let told = Error::new(error.kind(), context).caused_by(error.full_text());

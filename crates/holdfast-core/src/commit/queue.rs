@@ -165,10 +165,14 @@ pub(super) fn weigh(item: &CommitItem) -> usize {
         CommitItem::Turn(turn) => weigh_turn(turn),
         CommitItem::Activity(activity) => match &activity.outcome {
             ActivityOutcome::Ended(body) => weigh_message(body),
+            ActivityOutcome::StandaloneEnded(end) => end.result().as_str().len(),
             ActivityOutcome::Retry { .. } => 0,
         },
         CommitItem::Send(send) => weigh_message(&send.body),
         CommitItem::Start(start) => start.input.len(),
+        CommitItem::Enqueue(enqueue) => {
+            enqueue.tasks.iter().map(|task| task.input.len() + limits::ENQUEUE_ROW_BYTES).sum()
+        }
     }
 }
 

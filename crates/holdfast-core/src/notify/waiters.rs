@@ -1,9 +1,10 @@
-//! Waiters for the end of instances: one look at the database serves all of them.
+//! Waiters for the ends of instances or standalone activities: one look at the database serves all of one kind.
 //!
 //! An end committed in this process is told at once; ends of other processes are found by a shared poll.
 
 use std::{
     collections::HashMap,
+    marker::PhantomData,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -13,32 +14,35 @@ use tokio::{sync::oneshot, task::JoinSet};
 use crate::{
     error::{Error, ErrorKind, Result},
     limits,
-    notify::Wakes,
+    notify::{Awaited, Wakes, Watches},
     pool::{CallerClass, Loan, Pool},
-    store::{
-        Statements,
-        instance::{self, InstanceRow},
-    },
+    store::Statements,
 };
 
-#[derive(Default)]
-struct Waiting {
-    by_instance: HashMap<String, Vec<oneshot::Sender<InstanceRow>>>,
+struct Waiting<E> {
+    by_id: HashMap<String, Vec<oneshot::Sender<E>>>,
     closed: bool,
 }
 
-/// The waiters of one provider.
-pub struct Waiters {
-    waiting: Arc<Mutex<Waiting>>,
+impl<E> Default for Waiting<E> {
+    fn default() -> Self {
+        Self { by_id: HashMap::new(), closed: false }
+    }
+}
+
+/// The waiters of one provider for one kind of thing.
+pub struct Waiters<A: Awaited> {
+    waiting: Arc<Mutex<Waiting<A::End>>>,
     wakes: Arc<Wakes>,
     worker: tokio::sync::Mutex<JoinSet<()>>,
 }
 
-impl Waiters {
+impl<A: Awaited> Waiters<A> {
     /// Starts the worker on the current tokio runtime.
     pub fn start(pool: &Arc<Pool>, statements: &Arc<Statements>, wakes: &Arc<Wakes>) -> Self {
         let waiting = Arc::new(Mutex::new(Waiting::default()));
-        let worker = Worker {
+        let worker = Worker::<A> {
+            kind: PhantomData,
             waiting: Arc::clone(&waiting),
             wakes: Arc::clone(wakes),
             pool: Arc::clone(pool),
@@ -49,21 +53,21 @@ impl Waiters {
         Self { waiting, wakes: Arc::clone(wakes), worker: tokio::sync::Mutex::new(workers) }
     }
 
-    /// Waits for the end of an instance, which need not exist yet; `None` when `limit` runs out first, an error when the
-    /// provider closes. Dropping the future gives up the wait.
-    pub async fn wait(&self, instance: &str, limit: Duration) -> Result<Option<InstanceRow>> {
+    /// Waits for an end; `None` when `limit` runs out first, an error when the provider closes. Dropping the future gives up
+    /// the wait.
+    pub async fn wait(&self, id: &str, limit: Duration) -> Result<Option<A::End>> {
         let (sender, receiver) = oneshot::channel();
         {
             let mut waiting = lock(&self.waiting);
             if waiting.closed {
                 return Err(closed());
             }
-            waiting.by_instance.entry(instance.to_owned()).or_default().push(sender);
+            waiting.by_id.entry(id.to_owned()).or_default().push(sender);
         }
-        self.wakes.watch(instance);
-        let _watch = Watch { waiters: self, instance };
+        A::watches(&self.wakes).watch(id);
+        let _watch = Watch { waiters: self, id };
         match tokio::time::timeout(limit, receiver).await {
-            Ok(Ok(row)) => Ok(Some(row)),
+            Ok(Ok(end)) => Ok(Some(end)),
             Ok(Err(_)) => Err(closed()),
             Err(_) => Ok(None),
         }
@@ -81,52 +85,57 @@ fn closed() -> Error {
 }
 
 /// Leaves the table however the wait ends.
-struct Watch<'a> {
-    waiters: &'a Waiters,
-    instance: &'a str,
+struct Watch<'a, A: Awaited> {
+    waiters: &'a Waiters<A>,
+    id: &'a str,
 }
 
-impl Drop for Watch<'_> {
+impl<A: Awaited> Drop for Watch<'_, A> {
     fn drop(&mut self) {
-        self.waiters.wakes.unwatch(self.instance);
+        A::watches(&self.waiters.wakes).unwatch(self.id);
         let mut waiting = lock(&self.waiters.waiting);
-        if let Some(senders) = waiting.by_instance.get_mut(self.instance) {
+        if let Some(senders) = waiting.by_id.get_mut(self.id) {
             senders.retain(|sender| !sender.is_closed());
             if senders.is_empty() {
-                waiting.by_instance.remove(self.instance);
+                waiting.by_id.remove(self.id);
             }
         }
     }
 }
 
-struct Worker {
-    waiting: Arc<Mutex<Waiting>>,
+struct Worker<A: Awaited> {
+    kind: PhantomData<A>,
+    waiting: Arc<Mutex<Waiting<A::End>>>,
     wakes: Arc<Wakes>,
     pool: Arc<Pool>,
     statements: Arc<Statements>,
 }
 
-impl Worker {
+impl<A: Awaited> Worker<A> {
+    fn watches(&self) -> &Watches {
+        A::watches(&self.wakes)
+    }
+
     async fn run(self) {
         let mut poll = limits::WAIT_POLL_BASE;
         loop {
-            let ids = if self.wakes.watched().is_empty() {
+            let ids = if self.watches().watched().is_empty() {
                 poll = limits::WAIT_POLL_BASE;
-                self.wakes.news().await;
-                self.wakes.fresh()
+                self.watches().news().await;
+                self.watches().fresh()
             } else {
                 tokio::select! {
-                    () = self.wakes.news() => self.wakes.fresh(),
+                    () = self.watches().news() => self.watches().fresh(),
                     () = tokio::time::sleep(poll) => {
                         poll = (poll * 2).min(limits::WAIT_POLL_MAX);
-                        self.wakes.watched()
+                        self.watches().watched()
                     }
                 }
             };
             if !ids.is_empty()
                 && let Err(error) = self.look(&ids).await
             {
-                tracing::debug!(waiting = ids.len(), error = %error.full_text(), "no look for ended instances");
+                tracing::debug!(waiting = ids.len(), error = %error.full_text(), "no look for what has ended");
                 // The database is away: the poll goes on and each waiter has its own limit.
                 tokio::time::sleep(limits::WAIT_POLL_MAX).await;
             }
@@ -135,23 +144,17 @@ impl Worker {
 
     async fn look(&self, ids: &[String]) -> Result<()> {
         let statements = &self.statements;
-        let look = |session: Loan| async move {
-            let ended = instance::ended(&session, statements, ids).await?;
-            if ended.is_empty() {
-                return Ok(Vec::new());
-            }
-            instance::get(&session, statements, &ended).await
-        };
-        for row in self.pool.run(CallerClass::Ordinary, look).await? {
-            for sender in lock(&self.waiting).by_instance.remove(&row.instance).unwrap_or_default() {
+        let look = |session: Loan| async move { A::ended(&session, statements, ids).await };
+        for (id, end) in self.pool.run(CallerClass::Ordinary, look).await? {
+            for sender in lock(&self.waiting).by_id.remove(&id).unwrap_or_default() {
                 // A waiter that ran out meanwhile is not interested any more.
-                let _ = sender.send(row.clone());
+                let _ = sender.send(end.clone());
             }
         }
         Ok(())
     }
 }
 
-fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+fn lock<E>(waiting: &Mutex<Waiting<E>>) -> MutexGuard<'_, Waiting<E>> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }

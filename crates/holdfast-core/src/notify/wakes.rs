@@ -1,25 +1,21 @@
 //! Hints inside one process: commits wake the claimers and the waiters of the same provider.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
+use crate::{notify::Watches, store::ActivityKey};
+
+/// Hears that a task is gone; says whether it still listens.
+type Gone = Box<dyn Fn(&ActivityKey) -> bool + Send + Sync>;
+
 /// The hints of one provider.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Wakes {
     claimers: Mutex<Vec<Weak<Notify>>>,
-    watched: Mutex<HashMap<String, Watched>>,
-    news: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Watched {
-    watchers: usize,
-    /// To be looked at: newly watched, or known to have ended.
-    fresh: bool,
+    gone: Mutex<Vec<Gone>>,
+    instances: Watches,
+    standalone: Watches,
 }
 
 impl Wakes {
@@ -40,55 +36,24 @@ impl Wakes {
         });
     }
 
-    /// Somebody waits for the end of an instance.
-    pub fn watch(&self, instance: &str) {
-        let mut watched = lock(&self.watched);
-        let entry = watched.entry(instance.to_owned()).or_default();
-        entry.watchers += 1;
-        entry.fresh = true;
-        drop(watched);
-        self.news.notify_one();
+    /// Calls `gone` for every task that this process cancels, until it says that it does not listen any more.
+    pub fn on_gone(&self, gone: impl Fn(&ActivityKey) -> bool + Send + Sync + 'static) {
+        lock(&self.gone).push(Box::new(gone));
     }
 
-    /// Somebody does not wait any more.
-    pub fn unwatch(&self, instance: &str) {
-        let mut watched = lock(&self.watched);
-        if let Some(entry) = watched.get_mut(instance) {
-            entry.watchers -= 1;
-            if entry.watchers == 0 {
-                watched.remove(instance);
-            }
-        }
+    /// A task was cancelled: nobody wants it any more.
+    pub fn gone(&self, key: &ActivityKey) {
+        lock(&self.gone).retain(|gone| gone(key));
     }
 
-    /// An instance ended in this process.
-    pub fn ended(&self, instance: &str) {
-        if let Some(entry) = lock(&self.watched).get_mut(instance) {
-            entry.fresh = true;
-            self.news.notify_one();
-        }
+    /// Who waits for the ends of instances.
+    pub fn instances(&self) -> &Watches {
+        &self.instances
     }
 
-    /// All watched instances.
-    pub fn watched(&self) -> Vec<String> {
-        lock(&self.watched).keys().cloned().collect()
-    }
-
-    /// Watched instances worth a look: newly watched, or ended in this process. Each is returned once.
-    pub fn fresh(&self) -> Vec<String> {
-        let mut watched = lock(&self.watched);
-        let fresh = watched.iter_mut().filter(|(_, entry)| entry.fresh);
-        fresh
-            .map(|(instance, entry)| {
-                entry.fresh = false;
-                instance.clone()
-            })
-            .collect()
-    }
-
-    /// Waits until [`Self::fresh`] may have something to tell.
-    pub async fn news(&self) {
-        self.news.notified().await;
+    /// Who waits for the ends of standalone activities.
+    pub fn standalone(&self) -> &Watches {
+        &self.standalone
     }
 }
 
@@ -99,20 +64,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_watched_instances_are_remembered_and_told_once() {
-        let wakes = Wakes::default();
-        wakes.ended("unknown");
-        assert!(wakes.fresh().is_empty());
-        wakes.watch("a");
-        assert_eq!(wakes.fresh(), ["a"]);
-        assert!(wakes.fresh().is_empty());
-        wakes.ended("a");
-        assert_eq!(wakes.fresh(), ["a"]);
-        wakes.unwatch("a");
-        assert!(wakes.watched().is_empty());
-    }
 
     #[test]
     fn a_dropped_claimer_is_forgotten() {

@@ -87,7 +87,7 @@ async fn a_provider_that_closes_ends_the_waits_of_its_clients() {
     let world = World::new(steps(), EngineConfig::default()).await;
     let client = world.client.clone();
     let waiting = tokio::spawn(async move { client.wait("nobody", Duration::MAX).await });
-    while world.provider.wakes().watched().is_empty() {
+    while world.provider.wakes().instances().watched().is_empty() {
         tokio::task::yield_now().await;
     }
     let client = world.client.clone();

@@ -4,6 +4,7 @@ use super::{
     flight::columns,
     item::{ActivityCommit, ActivityOutcome, TurnCommit},
     lock::Locks,
+    standalone::Standalone,
 };
 use crate::store::message::columns as message_columns;
 
@@ -113,7 +114,13 @@ impl<'a> Activities<'a> {
 
     /// Adds the settling of a claimed task. Its instance's turn row is locked first, as for everything else that
     /// touches the tasks of an instance; a standalone task has none.
-    pub(super) fn settle(&mut self, index: usize, activity: &'a ActivityCommit, locks: &mut Locks<'a>) {
+    pub(super) fn settle(
+        &mut self,
+        index: usize,
+        activity: &'a ActivityCommit,
+        locks: &mut Locks<'a>,
+        standalone: &mut Standalone<'a>,
+    ) {
         let instance = activity.key.instance.as_str();
         let (execution, event) = (activity.key.execution, activity.key.event);
         let (owner, owner_epoch) = (activity.node.id.as_str(), activity.node.epoch);
@@ -138,6 +145,7 @@ impl<'a> Activities<'a> {
                 });
                 self.ended_items.push(index);
             }
+            ActivityOutcome::StandaloneEnded(end) => standalone.end(index, activity, end),
             ActivityOutcome::Retry { delay_ms, attempt } => {
                 let delay_ms = (*delay_ms).max(0);
                 self.retried.push(RetriedTaskRow {

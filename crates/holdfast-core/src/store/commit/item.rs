@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_replay::{MessageBody, ParentLink, event::StoredEvent};
+use holdfast_replay::{MessageBody, ParentLink, Payload, event::StoredEvent};
 
 use crate::store::{ActivityKey, Fence, NodeKey};
 
@@ -181,6 +181,8 @@ pub struct ActivityCommit {
 pub enum ActivityOutcome {
     /// Ended: the row goes, the instance gets this message.
     Ended(MessageBody),
+    /// A standalone one ended: the row goes, and stays elsewhere when it failed or somebody wants to read it.
+    StandaloneEnded(ActivityEnd),
     /// To be tried again after a delay; the next attempt's number. Deliveries start anew: the try was answered.
     Retry {
         /// From now, in ms.
@@ -188,6 +190,65 @@ pub enum ActivityOutcome {
         /// The next attempt.
         attempt: i32,
     },
+}
+
+/// How an activity ends.
+#[derive(Debug, Clone)]
+pub enum ActivityEnd {
+    /// With a result.
+    Completed(Payload),
+    /// With an error, for good.
+    Failed(Payload),
+    /// Its deliveries were used up.
+    Poisoned(Payload),
+}
+
+impl ActivityEnd {
+    /// The status as it is stored.
+    pub fn status(&self) -> &'static str {
+        match self {
+            Self::Completed(_) => "Completed",
+            Self::Failed(_) => "Failed",
+            Self::Poisoned(_) => "Poisoned",
+        }
+    }
+
+    /// The result or the error.
+    pub fn result(&self) -> &Payload {
+        match self {
+            Self::Completed(payload) | Self::Failed(payload) | Self::Poisoned(payload) => payload,
+        }
+    }
+}
+
+/// A standalone activity to queue.
+#[derive(Debug, Clone)]
+pub struct NewStandalone {
+    /// Its id, unique among standalone activities.
+    pub id: String,
+    /// Activity name.
+    pub name: String,
+    /// Input, JSON text.
+    pub input: String,
+    /// Retry policy, JSON text; one try without it.
+    pub retry: Option<String>,
+    /// Time limit of one try, in ms.
+    pub timeout_ms: Option<i64>,
+    /// Routing tag.
+    pub tag: Option<String>,
+    /// From now until it can be claimed, in ms.
+    pub delay_ms: i64,
+    /// How long it is kept after a success, in ms; 0 for not at all, -1 until it is deleted.
+    pub retention_ms: i64,
+}
+
+/// Standalone activities that are queued together.
+#[derive(Debug, Clone)]
+pub struct Enqueue {
+    /// The tasks.
+    pub tasks: Vec<NewStandalone>,
+    /// Whether some ids were chosen by the caller, and not drawn at random.
+    pub named: bool,
 }
 
 /// One item of a batch.
@@ -201,6 +262,8 @@ pub enum CommitItem {
     Send(Send),
     /// A client's start.
     Start(Start),
+    /// A client's standalone activities.
+    Enqueue(Enqueue),
 }
 
 impl CommitItem {
@@ -211,6 +274,7 @@ impl CommitItem {
             Self::Activity(_) => "activity",
             Self::Send(_) => "message",
             Self::Start(_) => "start",
+            Self::Enqueue(_) => "enqueue",
         }
     }
 
@@ -222,9 +286,12 @@ impl CommitItem {
                 let starts = turn.starts.iter().map(|start| start.instance.as_str());
                 [turn.instance.as_str()].into_iter().chain(sends).chain(starts).collect()
             }
+            // A standalone activity belongs to no instance.
+            Self::Activity(activity) if activity.key.execution == 0 => Vec::new(),
             Self::Activity(activity) => vec![&activity.key.instance],
             Self::Send(send) => vec![&send.instance],
             Self::Start(start) => vec![&start.instance],
+            Self::Enqueue(_) => Vec::new(),
         }
     }
 }
@@ -251,4 +318,9 @@ pub enum CommitOutcome {
     AlreadyEnded,
     /// A start that met a deletion of the same id: nothing was made and nothing is there. To be run again.
     Unsettled,
+    /// Standalone activities: whether each was made by this run; the others exist.
+    Enqueued {
+        /// In the order of the tasks.
+        created: Vec<bool>,
+    },
 }

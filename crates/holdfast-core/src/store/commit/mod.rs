@@ -14,13 +14,14 @@ mod item;
 mod lock;
 mod outcome;
 mod settle;
+mod standalone;
 mod values;
 
 use std::collections::HashSet;
 
 pub use item::{
-    ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, NewActivity, NewTimer, Park, Send, Start,
-    TurnCommit, TurnEnd, ValueChanges, ValueRead,
+    ActivityCommit, ActivityEnd, ActivityOutcome, CommitItem, CommitOutcome, Enqueue, NewActivity,
+    NewStandalone, NewTimer, Park, Send, Start, TurnCommit, TurnEnd, ValueChanges, ValueRead,
 };
 
 use self::{
@@ -31,6 +32,7 @@ use self::{
     instances::Instances,
     lock::Locks,
     settle::Settle,
+    standalone::Standalone,
     values::Values,
 };
 use crate::{
@@ -75,6 +77,7 @@ struct Plan<'a> {
     instances: Instances<'a>,
     values: Values<'a>,
     settle: Settle<'a>,
+    standalone: Standalone<'a>,
 }
 
 impl<'a> Plan<'a> {
@@ -83,9 +86,12 @@ impl<'a> Plan<'a> {
         for (index, item) in batch.iter().enumerate() {
             match item {
                 CommitItem::Turn(turn) => plan.turn(index, turn),
-                CommitItem::Activity(activity) => plan.activities.settle(index, activity, &mut plan.locks),
+                CommitItem::Activity(activity) => {
+                    plan.activities.settle(index, activity, &mut plan.locks, &mut plan.standalone);
+                }
                 CommitItem::Send(send) => plan.inbox.client_message(send, &mut plan.locks),
                 CommitItem::Start(start) => plan.instances.client_start(index, start, &mut plan.locks),
+                CommitItem::Enqueue(enqueue) => plan.standalone.queue(enqueue),
             }
         }
         plan.instances.child_starts(batch, &plan.locks);
@@ -128,7 +134,11 @@ impl<'a> Plan<'a> {
             activities.settled.params(),
         );
         flight.add(Step::EndedActivities, &statements.commit_end_activities, activities.ended.params());
+        let standalone = &self.standalone;
+        flight.add(Step::EndedStandalone, &statements.standalone_end, standalone.ended.params());
         flight.add(Step::RetriedActivities, &statements.commit_retry_activities, activities.retried.params());
+        flight.add(Step::Enqueued, &statements.standalone_insert, standalone.queued.params());
+        flight.add(Step::Undone, &statements.standalone_undo_ended, standalone.named.params());
         flight.guarded(
             Step::Other,
             &statements.commit_insert_activities,

@@ -43,6 +43,10 @@ pub(super) fn read(batch: &[CommitItem], plan: &Plan<'_>, answers: &Answers) -> 
         let more_work = retries_at_once(&batch[item_of(&activities.retried_items, row)?]);
         set(&activities.retried_items, row, CommitOutcome::Done { more_work })?;
     }
+    for row in answers.rows(Step::EndedStandalone) {
+        set(&plan.standalone.ended_items, row, CommitOutcome::Done { more_work: false })?;
+    }
+    enqueued(batch, answers, &mut outcomes)?;
     starts(batch, plan, answers, &mut outcomes)?;
     sends(batch, plan, answers, &mut outcomes)?;
     Ok(outcomes)
@@ -55,6 +59,24 @@ fn retries_at_once(item: &CommitItem) -> bool {
         }
         _ => false,
     }
+}
+
+/// The first task of an id in the batch made it, when it was made and not taken back.
+fn enqueued(batch: &[CommitItem], answers: &Answers, outcomes: &mut [CommitOutcome]) -> Result<()> {
+    let mut made: HashSet<&str> = HashSet::new();
+    for row in answers.rows(Step::Enqueued) {
+        made.insert(column(row, "instance")?);
+    }
+    for row in answers.rows(Step::Undone) {
+        made.remove(column::<&str>(row, "instance")?);
+    }
+    for (item, outcome) in batch.iter().zip(outcomes) {
+        if let CommitItem::Enqueue(enqueue) = item {
+            let created = enqueue.tasks.iter().map(|task| made.remove(task.id.as_str())).collect();
+            *outcome = CommitOutcome::Enqueued { created };
+        }
+    }
+    Ok(())
 }
 
 /// The first start of an id in the batch made it, when it was made; every other one finds it there. What is neither made
