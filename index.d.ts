@@ -260,6 +260,10 @@ export interface StartedItem {
 export interface ActivityDefinition<I = unknown, O = unknown> {
     readonly type: 'activity';
     readonly name: string;
+    /** Schema of the input, if it was given. */
+    readonly input?: StandardSchema | undefined;
+    /** Schema of the result, if it was given. */
+    readonly output?: StandardSchema | undefined;
     readonly fn: ActivityFunction<I, O>;
 }
 
@@ -270,6 +274,8 @@ export type ActivityFunction<I = unknown, O = unknown> = (ctx: ActivityContext, 
 export interface EventDefinition<T = unknown> {
     readonly type: 'event';
     readonly name: string;
+    /** Schema of the data, if it was given. */
+    readonly schema?: StandardSchema | undefined;
     /** Only a type; never present at run time. */
     readonly data?: T;
 }
@@ -282,6 +288,10 @@ export interface OrchestrationDefinition<I = unknown, O = unknown> {
     readonly type: 'orchestration';
     readonly name: string;
     readonly version: string | undefined;
+    /** Schema of the input, if it was given. */
+    readonly input?: StandardSchema | undefined;
+    /** Schema of the output, if it was given. */
+    readonly output?: StandardSchema | undefined;
     readonly fn: OrchestrationFunction<I, O>;
 }
 
@@ -289,30 +299,50 @@ export interface OrchestrationDefinition<I = unknown, O = unknown> {
 export type OrchestrationFunction<I = unknown, O = unknown> = (ctx: OrchestrationContext, input: I) => PromiseLike<O> | Generator<unknown, O, unknown>;
 
 /**
- * Defines an activity.
+ * Defines an activity. With the schema `input` a start with another input is refused, and the code gets what the schema
+ * makes of it; with `output` so is a result. Neither is tried again.
  *
  * @example
  * const charge = defineActivity('charge', async (ctx, order: Order): Promise<Receipt> => pay(order, ctx.idempotencyKey))
  */
-export declare function defineActivity<I = undefined, O = unknown>(name: string, fn: ActivityFunction<I, O>): ActivityDefinition<I, O>;
+export declare function defineActivity<I = undefined, O = unknown>(name: string, fn: ActivityFunction<I, O>, options?: {
+    input?: undefined;
+    output?: StandardSchema<O>;
+}): ActivityDefinition<I, O>;
+
+export declare function defineActivity<W, I, O = unknown>(name: string, fn: ActivityFunction<I, O>, options: {
+    input: StandardSchema<W, I>;
+    output?: StandardSchema<O>;
+}): ActivityDefinition<W, O>;
 
 /**
- * Defines a one-shot event or a queue by the type of its data.
+ * Defines a one-shot event or a queue by the type of its data, or by a schema, which refuses other data when it is sent.
  *
  * @example
  * const approved = defineEvent<{ by: string }>('approved')
  */
-export declare function defineEvent<T = unknown>(name: string): EventDefinition<T>;
+export declare function defineEvent<T = unknown>(name: string, options?: {
+    schema?: StandardSchema<T>;
+}): EventDefinition<T>;
 
 /**
- * Defines an orchestration. Without a version it is registered as 1.0.0.
+ * Defines an orchestration. Without a version it is registered as 1.0.0. Its schemas work as those of an activity and must
+ * answer at once.
  *
  * @example
  * const checkout = defineOrchestration('checkout', async (ctx, order: Order) => await ctx.scheduleActivity(charge, order))
  */
 export declare function defineOrchestration<I = undefined, O = unknown>(name: string, fn: OrchestrationFunction<I, O>, options?: {
     version?: string;
+    input?: undefined;
+    output?: StandardSchema<O>;
 }): OrchestrationDefinition<I, O>;
+
+export declare function defineOrchestration<W, I, O = unknown>(name: string, fn: OrchestrationFunction<I, O>, options: {
+    version?: string;
+    input: StandardSchema<W, I>;
+    output?: StandardSchema<O>;
+}): OrchestrationDefinition<W, O>;
 
 /** An error as JSON. */
 export interface ErrorPayload {
@@ -1303,6 +1333,35 @@ export declare class Runtime {
      */
     metricsSnapshot(): MetricsSnapshot | null;
     [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** One fault of a value. */
+export interface StandardIssue {
+    readonly message: string;
+    readonly path?: readonly (PropertyKey | {
+        readonly key: PropertyKey;
+    })[] | undefined;
+}
+
+/** What a schema says about a value. */
+export type StandardResult<T> = {
+    readonly value: T;
+    readonly issues?: undefined;
+} | {
+    readonly issues: readonly StandardIssue[];
+};
+
+/** The Standard Schema interface, version 1: `I` is what may be given, `O` what the schema makes of it. */
+export interface StandardSchema<I = unknown, O = I> {
+    readonly '~standard': {
+        readonly version: 1;
+        readonly vendor: string;
+        readonly validate: (value: unknown) => StandardResult<O> | Promise<StandardResult<O>>;
+        readonly types?: {
+            readonly input: I;
+            readonly output: O;
+        } | undefined;
+    };
 }
 
 /**

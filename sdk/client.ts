@@ -13,6 +13,7 @@ import { type Time, checkKeys, timeOf } from './management-shapes.js'
 import { type NativeClient, binding } from './native.js'
 import { encode } from './payload.js'
 import { type PostgresProvider, nativeOf } from './provider.js'
+import { validated } from './schema.js'
 import { type InstanceRecord, type OrchestrationResult, resultOf } from './status.js'
 import { unwrap } from './unwrap.js'
 
@@ -163,6 +164,7 @@ export class Client extends ActivityQueue {
       checkKeys(item, `item ${i}`, ['orchestration', 'input', ...START_KEYS])
       const id = item.id ?? randomUUID()
       ids.push(id)
+      await checkInput(item.orchestration, item.input)
       texts.push(startText(id, item.orchestration, item.input, item))
     }
     const started: StartedItem[] = []
@@ -180,6 +182,7 @@ export class Client extends ActivityQueue {
   }
 
   async #start(instanceId: string, orchestration: unknown, input: unknown, options: StartOptions | { version: string | undefined }): Promise<StartReply> {
+    await checkInput(orchestration, input)
     const text = startText(instanceId, orchestration, input, options)
     const replies = JSON.parse(unwrap(await this.#native.start(`[${text}]`))) as StartReply[]
     const reply = replies[0]
@@ -236,6 +239,7 @@ export class Client extends ActivityQueue {
   async raiseEvent<T = unknown>(instanceId: string, event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult> {
     const id = checkInstanceId(instanceId)
     const name = nameOf(event, 'event', 'event name')
+    if (typeof event === 'object') await validated(event.schema, data[0], `data of event '${name}'`)
     return await this.#send('event', id, name, encode(data[0], `data of event '${name}'`), '')
   }
 
@@ -243,6 +247,7 @@ export class Client extends ActivityQueue {
   async enqueueEvent<T = unknown>(instanceId: string, queue: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult> {
     const id = checkInstanceId(instanceId)
     const name = nameOf(queue, 'event', 'queue name')
+    if (typeof queue === 'object') await validated(queue.schema, data[0], `message of queue '${name}'`)
     return await this.#send('queue', id, name, encode(data[0], `message of queue '${name}'`), '')
   }
 
@@ -265,6 +270,13 @@ export class Client extends ActivityQueue {
 }
 
 /** One start as the addon takes it. */
+/** Refuses an input that the schema of a definition refuses. */
+async function checkInput(orchestration: unknown, input: unknown): Promise<void> {
+  if (typeof orchestration !== 'object' || orchestration === null) return
+  const { input: schema, name } = orchestration as OrchestrationDefinition
+  await validated(schema, input, `input of orchestration '${name}'`)
+}
+
 function startText(instanceId: string, orchestration: unknown, input: unknown, options: Omit<StartOptions, 'version'> & { version?: string | undefined }): string {
   if (typeof instanceId === 'object' && instanceId !== null && 'type' in instanceId) {
     throw invalidArgument('instance id must be a string, not a definition: the order is (instanceId, orchestration, input)')

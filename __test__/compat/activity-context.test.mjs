@@ -14,6 +14,17 @@ test('the fields say who asked and who runs it', async (t) => {
   assert.deepEqual(outputOf(await app.run('a')), ['a', 1, 'main', '1.0.0', 'who', 'node-7', null, null])
 })
 
+test('tag is the tag it was given', async (t) => {
+  const app = await liveApp(t, {
+    options: { workerTagFilter: { tags: ['gpu'] } },
+    activities: { tagged: async (ctx) => ctx.tag() },
+    *main(ctx) {
+      return yield ctx.scheduleActivity('tagged').withTag('gpu')
+    },
+  })
+  assert.equal(outputOf(await app.run('a')), 'gpu')
+})
+
 test('getClient gives a client while the activity runs, and null after its end', async (t) => {
   let kept
   const app = await liveApp(t, {
