@@ -3,6 +3,7 @@
 //   pass       forwards
 //   cut        refuses new connections and has closed the old ones
 //   slow       forwards each piece later
+//   slowReplies  forwards later what the server says
 //   blackhole  accepts, and forwards nothing in either direction
 // `reset()` tears down every connection once and goes on forwarding.
 
@@ -13,10 +14,11 @@ export async function startProxy(target) {
   let delayMs = 0
   const links = new Set()
 
-  function forward(from, to) {
+  function forward(from, to, isReply) {
     from.on('data', (chunk) => {
       if (mode === 'blackhole') return
-      if (delayMs === 0) return void (to.write(chunk) || (from.pause(), to.once('drain', () => from.resume())))
+      const later = mode === 'slow' || (mode === 'slowReplies' && isReply)
+      if (!later) return void (to.write(chunk) || (from.pause(), to.once('drain', () => from.resume())))
       setTimeout(() => to.writable && to.write(chunk), delayMs)
     })
     from.on('end', () => to.end())
@@ -36,8 +38,8 @@ export async function startProxy(target) {
         server.destroy()
       })
     }
-    forward(client, server)
-    forward(server, client)
+    forward(client, server, false)
+    forward(server, client, true)
   }
 
   const listener = net.createServer(link)

@@ -5,6 +5,9 @@
 //!
 //! `HOLDFAST_TEST_EVICT_PERCENT=50` makes runtimes that start then forget about half of their live frames, so that warm
 //! and cold turns mix at random.
+//!
+//! `HOLDFAST_TEST_DROP_TURNS_OF=prefix` is the other fault that tests need: what such instances decide never reaches its
+//! commit, as if every try of it were lost.
 
 use std::{
     process,
@@ -80,6 +83,13 @@ pub fn hit(point: &'static str) {
 /// How many of a hundred live frames a runtime that starts now forgets.
 pub fn evict_percent() -> u64 {
     std::env::var("HOLDFAST_TEST_EVICT_PERCENT").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Whether a test wants the turns of this instance to get lost before their commit.
+pub fn drops_turn(instance: &str) -> bool {
+    static PREFIX: OnceLock<Option<String>> = OnceLock::new();
+    let prefix = PREFIX.get_or_init(|| std::env::var("HOLDFAST_TEST_DROP_TURNS_OF").ok());
+    prefix.as_deref().is_some_and(|prefix| instance.starts_with(prefix))
 }
 
 fn parse(text: &str) -> Armed {

@@ -315,10 +315,7 @@ impl TurnRunner {
             self.provider.counters().messages_dropped.add(accepted.dropped.len() as u64);
             let mut consumed = accepted.accepted;
             consumed.extend(accepted.dropped.iter().map(|(id, _)| *id));
-            let poisoned = claimed.poisoned.then(|| {
-                self.tell_poisoned(&claimed);
-                poison(&claimed, self.max_attempts)
-            });
+            let poisoned = claimed.poisoned.then(|| poison(&claimed, self.max_attempts));
             let flight = Flight {
                 claimed,
                 node: node.clone(),

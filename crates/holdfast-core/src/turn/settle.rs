@@ -34,12 +34,22 @@ struct Left {
 impl TurnRunner {
     /// Commits what a turn decided.
     pub(super) fn settle(self: &Arc<Self>, frame: FrameId, execution: Execution, result: TurnResult) {
-        let commit = {
+        let (commit, poisoned) = {
             let mut table = self.lock();
             let Some(flight) = table.by_frame(frame) else { return };
-            turn_commit(flight, result, execution.history_len())
+            (turn_commit(flight, result, execution.history_len()), flight.claimed.poisoned)
         };
+        if !poisoned && failpoint::drops_turn(&commit.instance) {
+            return self.lose(&commit);
+        }
         self.submit(commit, Some(execution));
+    }
+
+    /// A turn that ends without a commit: its lease goes back with its delivery counted.
+    fn lose(&self, commit: &TurnCommit) {
+        let Some(flight) = self.take_out(&commit.instance) else { return };
+        self.returns.push(Kind::Turn, commit.fence, Return::Abandoned);
+        self.outbox.evict(vec![flight.frame]);
     }
 
     pub(super) fn submit(self: &Arc<Self>, commit: TurnCommit, execution: Option<Execution>) {
@@ -84,6 +94,8 @@ impl TurnRunner {
                 self.provider.counters().turns_settled.add(1);
                 if let Some(park) = &left.park {
                     self.tell_parked(&flight, park);
+                } else if flight.claimed.poisoned {
+                    self.tell_poisoned(&flight.claimed);
                 }
                 if let Some(execution) = left.execution {
                     let live = LiveFrame { frame: flight.frame, execution, proof };
