@@ -1044,7 +1044,7 @@ export interface ProviderStats {
 
 /** How an activity is to be run. */
 export interface ActivityOptions {
-    /** Recorded and shown as `ctx.sessionId`. Keeping the activities of a session on one node is not there yet. */
+    /** Activities with the same session id run on the same node while it lives and the session is used; see docs/sessions.md. */
     sessionId?: string;
     /** Routing label: only nodes that serve it run the activity. No node serves labels yet: it waits until one does. */
     tag?: string;

@@ -178,9 +178,11 @@ create table /*schema*/activity_queue (
         autovacuum_analyze_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
 -- Tagged tasks stand apart, so that a backlog nobody serves is not read by those who do not serve it: by tag for nodes
 -- that name their tags, in due order for nodes that take any.
-create index activity_queue_due_at_idx on /*schema*/activity_queue (due_at) where tag is null;
-create index activity_queue_tag_idx on /*schema*/activity_queue (tag, due_at) where tag is not null;
-create index activity_queue_any_tag_idx on /*schema*/activity_queue (due_at) where (tag is not null) is true;
+create index activity_queue_due_at_idx on /*schema*/activity_queue (due_at) where tag is null and session is null;
+create index activity_queue_tag_idx on /*schema*/activity_queue (tag, due_at) where tag is not null and session is null;
+create index activity_queue_any_tag_idx on /*schema*/activity_queue (due_at) where (tag is not null) is true and session is null;
+-- The tasks of sessions, with and without a tag.
+create index activity_queue_session_idx on /*schema*/activity_queue (due_at) where session is not null;
 create index activity_queue_suspect_idx on /*schema*/activity_queue (due_at) where isolated or deliveries >= 2;
 create index activity_queue_owner_idx on /*schema*/activity_queue (owner, owner_epoch) where owner is not null;
 
@@ -217,6 +219,18 @@ create table /*schema*/ended_activity (
 ) with (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_analyze_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
 create index ended_activity_keep_until_idx on /*schema*/ended_activity (keep_until) where keep_until < 'infinity';
+
+-- Sessions that were used: activities with the same session id go to the node id that owns it. One without a row, without
+-- an owner or with a lease that is over is free.
+create table /*schema*/session (
+  session text collate "C" not null,
+  owner text collate "C",
+  leased_until timestamptz not null,
+  used_at timestamptz not null,
+  constraint session_pkey primary key (session)
+) with (fillfactor = 80, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.1);
+create index session_owner_idx on /*schema*/session (owner) where owner is not null;
+create index session_leased_until_idx on /*schema*/session (leased_until);
 
 -- lz4 writes and reads large payloads several times faster than the default; servers before 14, and servers built
 -- without it, keep the default.

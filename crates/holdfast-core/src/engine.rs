@@ -23,6 +23,7 @@ use crate::{
     lease::{Keeper, Kind, LeaseTimes, Returns},
     liveness::{Liveness, LivenessEvents, Node, Standing},
     provider::Provider,
+    session::{SessionBook, SessionLimits},
     store::{Fence, NodeKey},
     telemetry::RunCounters,
     turn::{FrameCache, TurnRunner, TurnSetup},
@@ -60,7 +61,7 @@ impl Engine {
     ) -> Result<Arc<Self>> {
         config.validate()?;
         let counters = Arc::new(RunCounters::default());
-        let Rooms { keeper, outbox, returns, turns, activities } =
+        let Rooms { keeper, outbox, returns, sessions, turns, activities } =
             Rooms::new(&provider, &counters, &config, &handlers);
         let wake = provider.wakes().register();
         let node = Node {
@@ -69,6 +70,7 @@ impl Engine {
             standing: Arc::new(Standing::new(&config)),
             config,
             keeper,
+            sessions,
         };
         let events = Arc::new(Events {
             turns: Arc::clone(&turns),
@@ -76,7 +78,7 @@ impl Engine {
             wake: Arc::clone(&wake),
         });
         let liveness = Liveness::start(node.clone(), events).await?;
-        let Node { config, keeper, key, standing, .. } = node;
+        let Node { config, keeper, sessions, key, standing, .. } = node;
         let claimer = Arc::new(Claimer {
             provider: Arc::clone(&provider),
             counters: Arc::clone(&counters),
@@ -86,6 +88,7 @@ impl Engine {
             keeper,
             standing,
             returns,
+            sessions,
             turns: Arc::clone(&turns),
             activities: Arc::clone(&activities),
             wake,
@@ -202,6 +205,7 @@ struct Rooms {
     keeper: Arc<Keeper>,
     outbox: Arc<Outbox>,
     returns: Arc<Returns>,
+    sessions: Arc<SessionBook>,
     turns: Arc<TurnRunner>,
     activities: Arc<ActivityRunner>,
 }
@@ -225,6 +229,12 @@ impl Rooms {
         ));
         let outbox = Arc::new(Outbox::default());
         let returns = Arc::new(Returns::default());
+        let limits = SessionLimits {
+            lease: config.session.times(),
+            most: config.session.max_sessions,
+            sweep_every: config.session.cleanup_interval,
+        };
+        let sessions = Arc::new(SessionBook::new(limits, Instant::now()));
         let turns = Arc::new(TurnRunner::new(
             Arc::clone(provider),
             Arc::clone(&keeper),
@@ -245,6 +255,7 @@ impl Rooms {
             Arc::clone(&returns),
             Arc::clone(&outbox),
             Arc::clone(counters),
+            Arc::clone(&sessions),
             ActivityLimits {
                 slots: config.dispatch.worker_concurrency,
                 timeout: config.activity.timeout,
@@ -253,7 +264,7 @@ impl Rooms {
         ));
         let runner = Arc::downgrade(&activities);
         provider.wakes().on_gone(move |key| runner.upgrade().is_some_and(|runner| runner.gone(key)));
-        Self { keeper, outbox, returns, turns, activities }
+        Self { keeper, outbox, returns, sessions, turns, activities }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The engine of Holdfast. It knows PostgreSQL and nothing of JavaScript.
 //!
-//! Rooms from the bottom up: [`error`], [`pool`], [`store`], `lease` and [`notify`], `commit`, [`provider`], [`crossing`],
+//! Rooms from the bottom up: [`error`], [`pool`], [`store`], `lease` and [`notify`], `session`, `commit`, [`provider`], [`crossing`],
 //! `turn`, `activity` and `liveness`, [`dispatch`], [`client`] and [`manage`], [`engine`].
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ pub mod manage;
 pub mod notify;
 pub mod pool;
 pub mod provider;
+mod session;
 pub mod store;
 pub mod telemetry;
 mod turn;

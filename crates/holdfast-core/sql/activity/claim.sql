@@ -1,4 +1,4 @@
--- Claims due activity tasks without a tag that are not suspects.
+-- Claims due activity tasks without a tag and without a session that are not suspects.
 -- In one statement: the delivery is counted, a new fence minted, the owner set, and the next due time stamped after
 -- the row lock as now + timeout + backoff(deliveries).
 -- Rows: at most $4, in due order (equal due times in any order: a second sort key would read the whole backlog).
@@ -21,7 +21,7 @@ with candidate as materialized (
     and q.due_at >= statement_timestamp() - make_interval(secs => $10::bigint / 1000.0)
     and not (q.isolated or q.deliveries >= 2)
     and q.name = any ($3::text[])
-    and q.tag is null
+    and q.tag is null and q.session is null
     and (q.owner is null or not ($5::boolean or (q.owner = $1::text and q.owner_epoch = $2::bigint)))
     and exists (select from /*schema*/node n where n.id = $1::text and n.epoch = $2::bigint)
   order by q.due_at

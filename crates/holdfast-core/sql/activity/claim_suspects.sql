@@ -1,4 +1,4 @@
--- Claims due activity tasks that are suspects: their owner died, or they are past their second delivery. Few at a time.
+-- Claims due activity tasks without a session that are suspects: their owner died, or they are past their second delivery. Few at a time.
 -- In one statement: the delivery is counted, a new fence minted, the owner set, and the next due time stamped after
 -- the row lock as now + timeout + backoff(deliveries).
 -- Rows: at most $4, in due order (equal due times in any order: a second sort key would read the whole backlog).
@@ -22,6 +22,7 @@ with candidate as materialized (
   where q.due_at <= statement_timestamp()
     and (q.isolated or q.deliveries >= 2)
     and q.name = any ($3::text[])
+    and q.session is null
     and case when q.tag is null then $10::boolean else $11::boolean or q.tag = any ($12::text[]) end
     and (q.owner is null or not ($5::boolean or (q.owner = $1::text and q.owner_epoch = $2::bigint)))
     and exists (select from /*schema*/node n where n.id = $1::text and n.epoch = $2::bigint)

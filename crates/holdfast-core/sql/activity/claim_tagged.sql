@@ -1,4 +1,4 @@
--- Claims due activity tasks with a tag that are not suspects: of the tags named, or of any.
+-- Claims due activity tasks with a tag and without a session that are not suspects: of the tags named, or of any.
 -- In one statement: the delivery is counted, a new fence minted, the owner set, and the next due time stamped after
 -- the row lock as now + timeout + backoff(deliveries).
 -- Rows: at most $4, in due order; at most $4 are locked for each tag named, and those not taken are free at the end of
@@ -23,7 +23,7 @@ with of_named as materialized (
     select q.instance, q.execution, q.event, q.due_at
     from /*schema*/activity_queue q
     where not $11::boolean
-      and q.tag = wanted.tag
+      and q.tag = wanted.tag and q.session is null
       and q.due_at <= statement_timestamp()
       and q.due_at >= statement_timestamp() - make_interval(secs => $10::bigint / 1000.0)
       and not (q.isolated or q.deliveries >= 2)
@@ -39,7 +39,7 @@ of_any as materialized (
   select q.instance, q.execution, q.event, q.due_at
   from /*schema*/activity_queue q
   where $11::boolean
-    and (q.tag is not null) is true
+    and (q.tag is not null) is true and q.session is null
     and q.due_at <= statement_timestamp()
     and q.due_at >= statement_timestamp() - make_interval(secs => $10::bigint / 1000.0)
     and not (q.isolated or q.deliveries >= 2)

@@ -1,8 +1,7 @@
 -- Work that is due for ten seconds, that nobody has, and that no live node can run. A node counts as live for a minute
 -- after its last heartbeat.
--- Rows: at most 10 names of each queue, found among the first 1000 due rows of each, of activities
--- with and without a tag. Locks: none.
--- Index: turn_queue_due_at_idx, activity_queue_due_at_idx, activity_queue_any_tag_idx,
+-- Rows: at most 10 names of each queue, found among the first due rows of each. Locks: none.
+-- Index: turn_queue_due_at_idx, activity_queue_due_at_idx, activity_queue_any_tag_idx, activity_queue_session_idx,
 -- node_handler_name_idx, node_pkey.
 -- No parameters.
 (
@@ -31,17 +30,28 @@ union all
     (
       select a.name, a.tag
       from /*schema*/activity_queue a
-      where a.tag is null and a.due_at <= statement_timestamp() - interval '10 seconds' and a.owner is null
+      where a.tag is null and a.session is null
+        and a.due_at <= statement_timestamp() - interval '10 seconds' and a.owner is null
       order by a.due_at
-      limit 1000
+      limit 500
     )
     union all
     (
       select a.name, a.tag
       from /*schema*/activity_queue a
-      where (a.tag is not null) is true and a.due_at <= statement_timestamp() - interval '10 seconds' and a.owner is null
+      where (a.tag is not null) is true and a.session is null
+        and a.due_at <= statement_timestamp() - interval '10 seconds' and a.owner is null
       order by a.due_at
-      limit 1000
+      limit 500
+    )
+    union all
+    (
+      select a.name, a.tag
+      from /*schema*/activity_queue a
+      where a.session is not null
+        and a.due_at <= statement_timestamp() - interval '10 seconds' and a.owner is null
+      order by a.due_at
+      limit 500
     )
   ) due
   where not exists (

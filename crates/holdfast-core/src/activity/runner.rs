@@ -2,6 +2,8 @@
 //!
 //! Retries are decided here, by the task's own policy, and cost no turn. An abort is a signal: the body may still finish,
 //! and its result is settled if its lease stands.
+//!
+//! length: the whole way of one task, each step of it a few lines; what can stand alone is in the files beside it.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -22,6 +24,7 @@ use crate::{
     failpoint,
     lease::{Keeper, Kind, Return, Returns},
     provider::Provider,
+    session::SessionBook,
     store::{
         Fence, NodeKey,
         activity::ClaimedActivity,
@@ -55,6 +58,7 @@ pub(crate) struct ActivityRunner {
     pub(super) outbox: Arc<Outbox>,
     counters: Arc<RunCounters>,
     pub(super) limits: ActivityLimits,
+    sessions: Arc<SessionBook>,
     table: Mutex<ActivityTable>,
     /// One sleeping task for each activity with a time limit or in its grace period; slots bound them.
     pub(super) timers: Mutex<JoinSet<()>>,
@@ -67,6 +71,7 @@ impl ActivityRunner {
         returns: Arc<Returns>,
         outbox: Arc<Outbox>,
         counters: Arc<RunCounters>,
+        sessions: Arc<SessionBook>,
         limits: ActivityLimits,
     ) -> Self {
         Self {
@@ -75,6 +80,7 @@ impl ActivityRunner {
             returns,
             outbox,
             counters,
+            sessions,
             limits,
             table: Mutex::default(),
             timers: Mutex::new(JoinSet::new()),
@@ -122,6 +128,9 @@ impl ActivityRunner {
                 refused: false,
                 waiting: None,
             };
+            if let Some(session) = &flight.claimed.session {
+                self.sessions.begin(session, batch.asked_at);
+            }
             let h = self.lock().insert(flight);
             match job {
                 Some(_) if poisoned => self.poison(h),
@@ -298,6 +307,9 @@ impl ActivityRunner {
     /// Takes a flight out of the table; a lease that waited for its end goes back unstarted.
     pub(super) fn take_out(&self, h: u32) -> Option<Flight> {
         let flight = self.lock().remove(h)?;
+        if let Some(session) = &flight.claimed.session {
+            self.sessions.end(session);
+        }
         if let Some(waiting) = flight.waiting {
             self.returns.push(Kind::Activity, waiting, Return::Unstarted);
         }

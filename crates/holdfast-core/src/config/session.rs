@@ -41,6 +41,11 @@ impl Default for SessionConfig {
 }
 
 impl SessionConfig {
+    /// The lease of a session.
+    pub fn times(&self) -> LeaseTimes {
+        LeaseTimes { timeout: self.lock_timeout, buffer: self.lock_renewal_buffer }
+    }
+
     /// The idle timeout in force.
     pub fn idle(&self, lease: &LeaseConfig) -> Duration {
         self.idle_timeout.unwrap_or_else(|| IDLE.max(2 * renewed_every(lease)))

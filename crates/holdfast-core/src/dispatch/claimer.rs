@@ -13,7 +13,7 @@ use tokio::sync::{Notify, watch};
 use crate::{
     activity::{ActivityRunner, ClaimedTasks},
     clock::Moment,
-    config::{DispatchConfig, EngineConfig},
+    config::{DispatchConfig, EngineConfig, ms},
     dispatch::{Handlers, coverage::Coverage, pace::Pace},
     error::{Error, ErrorKind, Result},
     failpoint,
@@ -22,9 +22,10 @@ use crate::{
     liveness::{Claiming, Standing},
     pool::{CallerClass, Session},
     provider::Provider,
+    session::SessionBook,
     store::{
-        Fence, NodeKey,
-        activity::{self, ClaimedActivity, Lane},
+        NodeKey,
+        activity::{self, ClaimedActivity, Lane, Terms},
         look::{self, Due, LookRequest},
         node,
         turn::{self, ClaimRequest},
@@ -43,6 +44,7 @@ pub(crate) struct Claimer {
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) standing: Arc<Standing>,
     pub(crate) returns: Arc<Returns>,
+    pub(crate) sessions: Arc<SessionBook>,
     pub(crate) turns: Arc<TurnRunner>,
     pub(crate) activities: Arc<ActivityRunner>,
     pub(crate) wake: Arc<Notify>,
@@ -65,10 +67,11 @@ struct Memory {
     eager: bool,
     /// The last look.
     looked: Option<Instant>,
-    /// It found tagged activities: claims without a look ask for them too.
+    /// It found activities in these lanes: claims without a look ask for them too.
     tagged: bool,
-    /// Which lane goes first, so that neither takes all slots for ever.
-    tagged_first: bool,
+    in_session: bool,
+    /// Which lane goes first, so that none takes all slots for ever.
+    turn_of_lanes: usize,
     /// A round failed: a claim of it may have been carried out.
     unanswered: bool,
     coverage: Coverage,
@@ -80,7 +83,7 @@ struct Wanted {
     turns: usize,
     activities: usize,
     /// Lanes of the activities, in order.
-    lanes: [Option<Lane>; 2],
+    lanes: [Option<Lane>; 3],
     isolated: bool,
 }
 
@@ -151,13 +154,14 @@ impl Claimer {
         if memory.eager && !overdue {
             let free = self.free();
             let plain = self.config.dispatch.worker_tag_filter.untagged.then_some(Lane::Plain);
-            let lanes = [plain, memory.tagged.then_some(Lane::Tagged)];
+            let in_session = memory.in_session.then_some(Lane::InSession);
+            let lanes = [plain, memory.tagged.then_some(Lane::Tagged), in_session];
             round = self.claim(&session, memory, Wanted { lanes, ..Wanted::of(free) }).await?;
         }
         if round.claimed == 0 {
             let due = self.look(&session).await?;
             memory.looked = Some(Instant::now());
-            memory.tagged = due.tagged;
+            (memory.tagged, memory.in_session) = (due.tagged, due.in_session);
             round = self.claim_due(&session, memory, due).await?;
             round.next_due = due.next;
         }
@@ -173,6 +177,7 @@ impl Claimer {
             handlers: &some(free.0, self.handlers.exact()),
             activities: &some(free.1, self.handlers.activities.clone()),
             tags: &self.config.dispatch.worker_tag_filter,
+            new_sessions: self.sessions.room() > 0,
         };
         self.provider.counters().looks.add(1);
         look::look(session, self.provider.statements(), &request).await
@@ -182,18 +187,27 @@ impl Claimer {
     /// kind at a time.
     async fn claim_due(&self, session: &Session, memory: &mut Memory, due: Due) -> Result<Round> {
         let free = self.free();
+        let suspects = due.activity_suspects || due.in_session;
         let alone = Wanted {
             turns: usize::from(due.turn_suspects && !self.turns.isolated()).min(free.0),
-            activities: usize::from(due.activity_suspects && !self.activities.isolated()).min(free.1),
-            lanes: [Some(Lane::Plain), None],
+            activities: usize::from(suspects && !self.activities.isolated()).min(free.1),
+            lanes: [
+                due.activity_suspects.then_some(Lane::Plain),
+                None,
+                due.in_session.then_some(Lane::InSession),
+            ],
             isolated: true,
         };
         let mut claimed = self.claim(session, memory, alone).await?.claimed;
         let free = self.free();
         let wanted = Wanted {
             turns: if due.turns { free.0 } else { 0 },
-            activities: if due.activities || due.tagged { free.1 } else { 0 },
-            lanes: [due.activities.then_some(Lane::Plain), due.tagged.then_some(Lane::Tagged)],
+            activities: free.1,
+            lanes: [
+                due.activities.then_some(Lane::Plain),
+                due.tagged.then_some(Lane::Tagged),
+                due.in_session.then_some(Lane::InSession),
+            ],
             isolated: false,
         };
         let round = self.claim(session, memory, wanted).await?;
@@ -237,8 +251,8 @@ impl Claimer {
             failpoint::hit("claim.turns.after");
             claimed
         };
-        memory.tagged_first = !memory.tagged_first;
-        let activities = self.claim_activities(session, &node, wanted, memory.tagged_first);
+        memory.turn_of_lanes = (memory.turn_of_lanes + 1) % wanted.lanes.len();
+        let activities = self.claim_activities(session, &node, wanted, memory.turn_of_lanes);
         let (turns, activities) = futures_util::future::join(turns, activities).await;
         // What one queue gave is held also when the other failed.
         let (mut turns, turns_failed) = split(turns);
@@ -275,7 +289,7 @@ impl Claimer {
     }
 
     fn wants_activities(&self, wanted: Wanted) -> bool {
-        let lanes = wanted.lanes != [None, None];
+        let lanes = wanted.lanes != [None; 3];
         wanted.activities > 0 && lanes && !self.handlers.activities.is_empty()
     }
 
@@ -285,26 +299,29 @@ impl Claimer {
         session: &Session,
         node: &NodeKey,
         wanted: Wanted,
-        tagged_first: bool,
+        first: usize,
     ) -> (Vec<ClaimedActivity>, Option<Error>) {
         let mut tasks = Vec::new();
         if !self.wants_activities(wanted) {
             return (tasks, None);
         }
         let mut lanes = wanted.lanes;
-        if tagged_first {
-            lanes.reverse();
-        }
+        lanes.rotate_left(first);
         for lane in lanes.into_iter().flatten() {
             let left = wanted.activities.saturating_sub(tasks.len());
             if left == 0 {
                 break;
             }
             let request = self.activity_request(node, left, wanted.isolated);
-            let (names, tags) = (&self.handlers.activities, &self.config.dispatch.worker_tag_filter);
+            let names = &self.handlers.activities;
+            let takes = Terms {
+                tags: &self.config.dispatch.worker_tag_filter,
+                new_sessions: i64::try_from(self.sessions.room()).unwrap_or(i64::MAX),
+                session_timeout_ms: ms(self.config.session.lock_timeout),
+            };
             failpoint::hit("claim.activities.before");
             let claimed =
-                activity::claim(session, self.provider.statements(), &request, names, tags, lane).await;
+                activity::claim(session, self.provider.statements(), &request, names, &takes, lane).await;
             failpoint::hit("claim.activities.after");
             match claimed {
                 Ok(claimed) => tasks.extend(claimed),
@@ -312,39 +329,6 @@ impl Claimer {
             }
         }
         (tasks, None)
-    }
-
-    /// A reply that came late is followed by one renewal; returns what was fenced by then and is not started. Correctness
-    /// rests on the fences, so a look that fails changes nothing.
-    async fn fenced_meanwhile(
-        &self,
-        session: &Session,
-        node: &NodeKey,
-        kind: Kind,
-        fences: Vec<Fence>,
-        asked_at: Instant,
-    ) -> Vec<Fence> {
-        let lease = match kind {
-            Kind::Turn => self.config.lease.orchestrator_lock_timeout,
-            Kind::Activity => self.config.lease.worker_lock_timeout,
-        };
-        if fences.is_empty() || asked_at.elapsed() * 5 <= lease {
-            return Vec::new();
-        }
-        let statements = self.provider.statements();
-        let times = self.config.lease.renewal(lease);
-        let renewed = match kind {
-            Kind::Turn => turn::renew(session, statements, node, &fences, &times).await,
-            Kind::Activity => activity::renew(session, statements, node, &fences, &times).await,
-        };
-        let Ok(renewed) = renewed else { return Vec::new() };
-        // What a renewal leaves out may only be locked at this moment.
-        let left_out: Vec<Fence> = fences.into_iter().filter(|fence| !renewed.contains(fence)).collect();
-        let gone = match kind {
-            Kind::Turn => turn::gone(session, statements, node, &left_out).await,
-            Kind::Activity => activity::gone(session, statements, node, &left_out).await,
-        };
-        gone.unwrap_or_default()
     }
 
     fn turn_request<'a>(&self, node: &'a NodeKey, limit: usize, isolated: bool) -> ClaimRequest<'a> {

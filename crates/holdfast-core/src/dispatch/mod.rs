@@ -4,6 +4,7 @@ mod claimer;
 mod coverage;
 mod giving_back;
 mod handlers;
+mod lateness;
 mod pace;
 
 pub(crate) use claimer::Claimer;

@@ -27,6 +27,7 @@ use crate::{
     store::{
         NodeKey, activity,
         node::{self, Heartbeat, HeartbeatTimes, Recovery},
+        session,
         turn::{self, RenewRequest},
     },
     telemetry::Backoff,
@@ -107,7 +108,12 @@ impl Body {
             return Instant::now();
         }
         let beat = self.pulse.next();
-        self.node.keeper.next_due().map_or(beat, |renewal| renewal.min(beat))
+        self.renewal_due().map_or(beat, |renewal| renewal.min(beat))
+    }
+
+    fn renewal_due(&self) -> Option<Instant> {
+        let leases = self.node.keeper.next_due();
+        leases.into_iter().chain(self.node.sessions.next_due()).min()
     }
 
     async fn step(&mut self) -> Result<()> {
@@ -115,11 +121,14 @@ impl Body {
         if self.pulse.next() <= now {
             return self.beat().await;
         }
-        if self.node.keeper.next_due().is_some_and(|due| due <= now) {
+        if self.renewal_due().is_some_and(|due| due <= now) {
             return self.renew(now).await;
         }
         if self.sweeping {
             self.sweep().await;
+        }
+        if self.node.sessions.sweep_due(now) {
+            self.sweep_sessions().await;
         }
         Ok(())
     }
@@ -252,6 +261,21 @@ impl Body {
         }
     }
 
+    /// Ended sessions are waste, no more: one sweep that fails is left to the next.
+    async fn sweep_sessions(&mut self) {
+        let statements = Arc::clone(self.node.provider.statements());
+        let limit = self.limit();
+        let batch = async { session::sweep(self.session().await?, &statements).await };
+        match tokio::time::timeout(limit, batch).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(error = %error.full_text(), "ended sessions were not removed");
+                self.session = None;
+            }
+            Err(_) => self.session = None,
+        }
+    }
+
     fn postpone_sweep(&mut self) {
         self.session = None;
         self.sweeping = false;
@@ -270,7 +294,20 @@ impl Body {
         let turns = lease.renewal(lease.orchestrator_lock_timeout);
         let activities = lease.renewal(lease.worker_lock_timeout);
         self.renew_kind(Kind::Turn, now, turns).await?;
-        self.renew_kind(Kind::Activity, now, activities).await
+        self.renew_kind(Kind::Activity, now, activities).await?;
+        self.renew_sessions(now).await
+    }
+
+    async fn renew_sessions(&mut self, now: Instant) -> Result<()> {
+        let Some(in_use) = self.node.sessions.due(now) else { return Ok(()) };
+        let config = &self.node.config;
+        let (timeout, idle) = (ms(config.session.lock_timeout), ms(config.session.idle(&config.lease)));
+        let key = self.lock_key().clone();
+        let statements = Arc::clone(self.node.provider.statements());
+        let session = self.session().await?;
+        let found = session::renew(session, &statements, &key, &in_use, timeout, idle).await?;
+        self.node.sessions.renewed(found, now);
+        Ok(())
     }
 
     async fn renew_kind(&mut self, kind: Kind, now: Instant, request: RenewRequest) -> Result<()> {

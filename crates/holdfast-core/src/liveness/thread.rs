@@ -20,6 +20,7 @@ use crate::{
     limits,
     liveness::{Standing, body::Body},
     provider::Provider,
+    session::SessionBook,
     store::{Fence, NodeKey},
     telemetry::Backoff,
 };
@@ -40,6 +41,7 @@ pub(crate) struct Node {
     pub(crate) provider: Arc<Provider>,
     pub(crate) config: EngineConfig,
     pub(crate) keeper: Arc<Keeper>,
+    pub(crate) sessions: Arc<SessionBook>,
     /// The key it is registered under.
     pub(crate) key: Arc<Mutex<NodeKey>>,
     pub(crate) standing: Arc<Standing>,

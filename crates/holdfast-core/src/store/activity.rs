@@ -10,7 +10,7 @@ use crate::{
     store::{
         ActivityKey, Fence, NodeKey, Statements, TagFilter,
         low_water::Queue,
-        queue::{ClaimTerms, abandon_with, gone_with, patient, readable, release_with, renew_with},
+        queue::{ClaimTerms, MAX_MS, abandon_with, gone_with, patient, readable, release_with, renew_with},
         row::column,
         turn::{ClaimRequest, RenewRequest},
     },
@@ -58,22 +58,38 @@ pub enum Lane {
     Plain,
     /// Those with a tag that the filter names.
     Tagged,
+    /// Those of sessions, with a tag that the filter takes.
+    InSession,
 }
 
-/// Claims due activities of the given names in one lane; suspects in both, by the filter, one at a time, whatever the
-/// limit. Dropped half way the claim may have happened: the heartbeat releases what nobody holds.
+/// Which tasks a node takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a> {
+    /// By tag.
+    pub tags: &'a TagFilter,
+    /// Sessions that may be taken beside the ones this node owns.
+    pub new_sessions: i64,
+    /// Lease of a session, in ms.
+    pub session_timeout_ms: i64,
+}
+
+/// Claims due activities of the given names in one lane; suspects with and without a tag in the plain one, one at a time,
+/// whatever the limit. Dropped half way the claim may have happened: the heartbeat releases what nobody holds.
 pub async fn claim(
     session: &Session,
     statements: &Statements,
     request: &ClaimRequest<'_>,
     names: &[String],
-    tags: &TagFilter,
+    takes: &Terms<'_>,
     lane: Lane,
 ) -> Result<Vec<ClaimedActivity>> {
     let queue = match lane {
         Lane::Plain => Queue::Activities,
         Lane::Tagged => Queue::Tagged,
+        Lane::InSession => Queue::InSession,
     };
+    let Terms { tags, new_sessions, session_timeout_ms } = *takes;
+    let session_timeout_ms = session_timeout_ms.clamp(0, MAX_MS);
     let terms = ClaimTerms::of(statements, queue, request);
     let mut params: Vec<&(dyn ToSql + Sync)> = vec![
         &request.node.id,
@@ -87,14 +103,20 @@ pub async fn claim(
         &request.max_attempts,
     ];
     let by_tag: [&(dyn ToSql + Sync); 2] = [&tags.any, &tags.tags];
-    let statement = if request.isolated {
+    let statement = if lane == Lane::InSession {
+        params.push(&terms.look_back_ms);
+        params.push(&tags.untagged);
+        params.extend(by_tag);
+        params.extend([&new_sessions, &session_timeout_ms, &request.isolated] as [&(dyn ToSql + Sync); 3]);
+        &statements.activity_claim_in_session
+    } else if request.isolated {
         params.push(&tags.untagged);
         params.extend(by_tag);
         &statements.activity_claim_suspects
     } else {
         params.push(&terms.look_back_ms);
         match lane {
-            Lane::Plain => &statements.activity_claim,
+            Lane::Plain | Lane::InSession => &statements.activity_claim,
             Lane::Tagged => {
                 params.extend(by_tag);
                 &statements.activity_claim_tagged

@@ -28,6 +28,8 @@ pub struct LookRequest<'a> {
     pub activities: &'a [String],
     /// Which activities by tag.
     pub tags: &'a TagFilter,
+    /// Whether a session may be taken that is not this node's yet.
+    pub new_sessions: bool,
 }
 
 /// What is due for the node.
@@ -43,6 +45,8 @@ pub struct Due {
     pub activity_suspects: bool,
     /// Activities with a tag.
     pub tagged: bool,
+    /// Activities of sessions that this node has or may take, suspects among them.
+    pub in_session: bool,
     /// Until the next row that is not due yet; `None` when there is none.
     pub next: Option<Duration>,
 }
@@ -52,8 +56,9 @@ pub struct Due {
 pub async fn look(session: &Session, statements: &Statements, request: &LookRequest<'_>) -> Result<Due> {
     let marks = &statements.low_water;
     let now = Instant::now();
-    let [turns, activities, tagged] =
-        [Queue::Turns, Queue::Activities, Queue::Tagged].map(|queue| marks.look(queue, request.node, now));
+    let [turns, activities, tagged, in_session] =
+        [Queue::Turns, Queue::Activities, Queue::Tagged, Queue::InSession]
+            .map(|queue| marks.look(queue, request.node, now));
     let (names, handlers, activity_names) = (request.names, request.handlers, request.activities);
     let rows = patient(
         session,
@@ -71,6 +76,8 @@ pub async fn look(session: &Session, statements: &Statements, request: &LookRequ
             &turns.back_ms(),
             &activities.back_ms(),
             &tagged.back_ms(),
+            &in_session.back_ms(),
+            &request.new_sessions,
         ],
     )
     .await?;
@@ -82,6 +89,7 @@ pub async fn look(session: &Session, statements: &Statements, request: &LookRequ
         activities: column(row, "activities")?,
         activity_suspects: column(row, "activity_suspects")?,
         tagged: column(row, "tagged")?,
+        in_session: column(row, "in_session")?,
         next: next.map(|ms| Duration::from_millis(ms.max(0).unsigned_abs())),
     };
     let saw = |queue: Queue, look: Look, found: bool, asked: bool| {
@@ -96,5 +104,7 @@ pub async fn look(session: &Session, statements: &Statements, request: &LookRequ
     let some = !request.activities.is_empty();
     saw(Queue::Activities, activities, due.activities, some && request.tags.untagged);
     saw(Queue::Tagged, tagged, due.tagged, some && request.tags.takes_tagged());
+    let takes = !request.tags.is_none();
+    saw(Queue::InSession, in_session, due.in_session, some && takes);
     Ok(due)
 }

@@ -42,6 +42,8 @@ pub(super) enum Queue {
     Activities,
     /// Activities with a tag.
     Tagged,
+    /// Activities of sessions.
+    InSession,
 }
 
 /// The marks of every node that claims in this process.

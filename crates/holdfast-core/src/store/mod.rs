@@ -14,6 +14,7 @@ pub mod migrate;
 pub mod node;
 mod queue;
 mod row;
+pub mod session;
 pub mod standalone;
 mod statements;
 mod tags;

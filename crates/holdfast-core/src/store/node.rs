@@ -148,14 +148,17 @@ pub async fn release_unknown(
     Ok(results.iter().map(|rows| rows.len() as u64).sum())
 }
 
-/// Frees one batch of the leases whose owner has no node row. Dropped half way it may have been done.
+/// Frees one batch of the leases, and of the sessions, whose owner has no node row. Dropped half way it may have been done.
 pub async fn sweep(session: &Session, statements: &Statements) -> Result<Swept> {
     let params: [&(dyn ToSql + Sync); 1] = [&SWEEP_LIMIT];
-    let steps: [(&Statement, &[&(dyn ToSql + Sync)]); 2] =
-        [(&statements.turn_recover, &params), (&statements.activity_recover, &params)];
+    let steps: [(&Statement, &[&(dyn ToSql + Sync)]); 3] = [
+        (&statements.session_recover, &params),
+        (&statements.turn_recover, &params),
+        (&statements.activity_recover, &params),
+    ];
     let results = session.transaction(&statements.settings, &steps).await?;
     Ok(Swept {
-        freed: results.iter().map(|rows| rows.len() as u64).sum(),
+        freed: results.iter().skip(1).map(|rows| rows.len() as u64).sum(),
         more: results.iter().any(|rows| rows.len() >= SWEEP_LIMIT as usize),
     })
 }
@@ -165,8 +168,10 @@ pub async fn sweep(session: &Session, statements: &Statements) -> Result<Swept> 
 pub async fn goodbye(session: &Session, statements: &Statements, node: &NodeKey) -> Result<()> {
     let own: [&(dyn ToSql + Sync); 2] = [&node.id, &node.epoch];
     let freed: [&(dyn ToSql + Sync); 3] = [&node.id, &node.epoch, &SWEEP_LIMIT];
-    let steps: [(&Statement, &[&(dyn ToSql + Sync)]); 3] = [
+    let sessions: [&(dyn ToSql + Sync); 2] = [&node.id, &SWEEP_LIMIT];
+    let steps: [(&Statement, &[&(dyn ToSql + Sync)]); 4] = [
         (&statements.node_delete, &own),
+        (&statements.session_free, &sessions),
         (&statements.turn_free, &freed),
         (&statements.activity_free, &freed),
     ];

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Longest lease, delay or backoff in ms, a hundred years: beyond it times overflow.
-const MAX_MS: i64 = 100 * 365 * 24 * 3_600_000;
+pub(super) const MAX_MS: i64 = 100 * 365 * 24 * 3_600_000;
 
 /// One statement in a transaction of its own, in one flight.
 pub(super) async fn single(
@@ -66,7 +66,8 @@ impl ClaimTerms {
                 request.backoff_max_ms,
             ),
             limit: if request.isolated { request.limit.min(1) } else { request.limit },
-            look_back_ms: look.back_ms(),
+            // A look for suspects leaves no mark.
+            look_back_ms: if request.isolated { MAX_MS } else { look.back_ms() },
             look,
             queue,
         }

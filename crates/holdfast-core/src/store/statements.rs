@@ -75,6 +75,7 @@ statements! {
     turn_renew: "turn/renew", [TEXT, INT8, INT8_ARRAY, INT8, INT8, INT8];
     activity_claim: "activity/claim", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8];
     activity_claim_suspects: "activity/claim_suspects", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, BOOL, BOOL, TEXT_ARRAY];
+    activity_claim_in_session: "activity/claim_in_session", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8, BOOL, BOOL, TEXT_ARRAY, INT8, INT8, BOOL];
     activity_claim_tagged: "activity/claim_tagged", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8, BOOL, TEXT_ARRAY];
     activity_free: "activity/free", [TEXT, INT8, INT8];
     activity_list_gone: "activity/list_gone", [TEXT, INT8, INT8_ARRAY];
@@ -108,7 +109,7 @@ statements! {
     commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, BOOL_ARRAY];
     commit_update_instances: "commit/update_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY];
     dispatch_find_unserved: "dispatch/find_unserved", [];
-    dispatch_look: "dispatch/look", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, TEXT_ARRAY, INT8, INT8, INT8];
+    dispatch_look: "dispatch/look", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, TEXT_ARRAY, INT8, INT8, INT8, INT8, BOOL];
     instance_get: "instance/get", [TEXT_ARRAY];
     instance_list_ended: "instance/list_ended", [TEXT_ARRAY];
     instance_read_history: "instance/read_history", [TEXT, INT8];
@@ -126,6 +127,10 @@ statements! {
     standalone_sweep: "standalone/sweep", [INT8];
     standalone_undo_ended: "standalone/undo_ended", [TEXT_ARRAY];
     standalone_want: "standalone/want", [TEXT_ARRAY, INT8];
+    session_free: "session/free", [TEXT, INT8];
+    session_recover: "session/recover", [INT8];
+    session_renew: "session/renew", [TEXT, INT8, TEXT_ARRAY, INT8, INT8];
+    session_sweep: "session/sweep", [INT8];
     manage_delete_tree: "manage/delete_tree", [TEXT, INT8, INT8, BOOL];
     manage_get_execution: "manage/get_execution", [TEXT, INT8];
     manage_explain_activities: "manage/explain_activities", [TEXT, INT8];

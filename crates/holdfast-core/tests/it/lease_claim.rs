@@ -2,7 +2,7 @@
 
 use holdfast_core::store::{
     NodeKey, TagFilter,
-    activity::{self, Lane},
+    activity::{self, Lane, Terms},
     commit::{CommitOutcome, NewActivity},
     turn,
 };
@@ -240,7 +240,7 @@ async fn a_tagged_or_unknown_activity_is_left_alone() {
         &store.statements,
         &request(&node),
         &unknown,
-        &TagFilter::default(),
+        &Terms { tags: &TagFilter::default(), new_sessions: 0, session_timeout_ms: LONG_MS },
         Lane::Plain,
     )
     .await;
@@ -263,7 +263,8 @@ async fn a_claimed_activity_carries_what_it_was_scheduled_with() {
         ..turn.activities[0].clone()
     };
     store.commit_one(turn.item()).await;
-    let task = store.claim_activity(&node).await;
+    let tags = TagFilter::any();
+    let task = store.claim_tagged(&request(&node), &tags, Lane::InSession).await.pop().expect("a task");
     assert_eq!((task.key.instance.as_str(), task.key.execution, task.key.event), ("order", 1, 2));
     assert_eq!(
         (task.name.as_str(), task.input.as_str(), task.attempt, task.deliveries),

@@ -20,6 +20,7 @@ mod store_manage;
 mod store_messages;
 mod store_migrate;
 mod store_plans;
+mod store_sessions;
 mod store_standalone;
 mod store_tags;
 mod support;

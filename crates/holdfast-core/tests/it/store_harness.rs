@@ -6,7 +6,7 @@ use holdfast_core::{
     pool::{Pool, Row, Session, SessionPurpose, Statement},
     store::{
         ActivityKey, Fence, NodeKey, Statements, TagFilter,
-        activity::{self, ClaimedActivity, Lane},
+        activity::{self, ClaimedActivity, Lane, Terms},
         commit::{
             self, ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, NewActivity, Send, Start,
             TurnCommit, TurnEnd, ValueChanges,
@@ -145,7 +145,8 @@ impl Store {
         tags: &TagFilter,
         lane: Lane,
     ) -> Vec<ClaimedActivity> {
-        activity::claim(&self.session, &self.statements, request, &[ACTIVITY.to_owned()], tags, lane)
+        let takes = Terms { tags, new_sessions: 10, session_timeout_ms: LONG_MS };
+        activity::claim(&self.session, &self.statements, request, &[ACTIVITY.to_owned()], &takes, lane)
             .await
             .unwrap_or_else(|error| panic!("claim: {}", error.full_text()))
     }
@@ -163,6 +164,7 @@ impl Store {
             handlers: &[format!("{NAME}@{VERSION}")],
             activities: &[ACTIVITY.to_owned()],
             tags,
+            new_sessions: true,
         };
         look::look(&self.session, &self.statements, &request)
             .await
@@ -202,6 +204,7 @@ pub(crate) const NOTHING: Due = Due {
     activities: false,
     activity_suspects: false,
     tagged: false,
+    in_session: false,
     next: None,
 };
 

@@ -10,7 +10,7 @@ use crate::store_harness::*;
 const SMALL_TABLES: [&str; 2] = [" on node", " on migration"];
 
 /// Statements that read their whole index: leases of owners that are gone can be anywhere among the owned rows.
-const SWEEPS: [&str; 2] = ["turn/recover", "activity/recover"];
+const SWEEPS: [&str; 3] = ["turn/recover", "activity/recover", "session/recover"];
 
 /// Statements that count whole tables because that is what they are asked for.
 const COUNTS: [&str; 1] = ["manage/read_metrics"];
@@ -235,7 +235,7 @@ async fn a_look_at_a_large_queue_reads_a_bounded_number_of_pages() {
     let args = |back: &str| {
         let epoch = node.epoch;
         format!(
-            "'a', {epoch}, array['checkout'], array['checkout' || chr(64) || '1.0.0'], array['charge'], true, false, '{{gpu,cpu}}', {back}, {back}, {back}"
+            "'a', {epoch}, array['checkout'], array['checkout' || chr(64) || '1.0.0'], array['charge'], true, false, '{{gpu,cpu}}', {back}, {back}, {back}, {back}, true"
         )
     };
     for analyzed in [false, true] {
@@ -271,7 +271,7 @@ async fn a_tagged_backlog_that_nobody_serves_is_not_read_by_the_others() {
         assert_eq!(rows, 0);
         assert!(pages < 30, "of other tags: {pages} pages\n{plan}");
         let look = format!(
-            "'a', {epoch}, '{{}}', '{{}}', array['charge'], true, false, '{{cpu,tpu}}', 3000000000000, 3000000000000, 3000000000000"
+            "'a', {epoch}, '{{}}', '{{}}', array['charge'], true, false, '{{cpu,tpu}}', 3000000000000, 3000000000000, 3000000000000, 3000000000000, true"
         );
         let (pages, _, plan) = store.cost("dispatch/look", &look).await;
         assert!(pages < 60, "a look for other tags: {pages} pages\n{plan}");
@@ -283,4 +283,59 @@ async fn a_tagged_backlog_that_nobody_serves_is_not_read_by_the_others() {
         assert_eq!(rows, 32);
         assert!(pages < 32 * 60, "{tags}: {pages} pages\n{plan}");
     }
+}
+
+#[tokio::test]
+async fn a_backlog_of_sessions_that_nobody_serves_is_not_read_by_the_others() {
+    let store = Store::new().await;
+    store
+        .run(
+            "insert into @activity_queue (instance, execution, event, name, input, due_at, session)
+               select 'i' || n, 1, 2, 'charge', '1', now() - interval '1 min', 's' || n % 1000 from generate_series(1, 100000) n;
+             insert into @session (session, owner, leased_until, used_at)
+               select 's' || n, 'other', now() + interval '1 hour', now() from generate_series(0, 999) n",
+        )
+        .await;
+    let node = store.node("a").await;
+    let epoch = node.epoch;
+    for analyzed in [false, true] {
+        if analyzed {
+            store.run("analyze @activity_queue, @session").await;
+        }
+        for look in [Look::Whole, Look::Suspects] {
+            let (pages, rows, plan) = store.claim_cost("activity", epoch, look).await;
+            assert_eq!(rows, 0);
+            assert!(pages < 30, "of no session: {pages} pages\n{plan}");
+        }
+        let terms = format!("'a', {epoch}, array['charge'], 32, false, 60000, 1000, 60000, 10");
+        let (pages, rows, plan) = store
+            .cost(
+                "activity/claim_in_session",
+                &format!("{terms}, 2000, true, false, '{{}}', 10, 30000, false"),
+            )
+            .await;
+        assert_eq!(rows, 0);
+        assert!(pages < 40, "from the mark: {pages} pages\n{plan}");
+        let (_, rows, plan) = store
+            .cost(
+                "activity/claim_in_session",
+                &format!("{terms}, 3000000000000, true, false, '{{}}', 10, 30000, false"),
+            )
+            .await;
+        assert_eq!((rows, faults(&plan).join("\n")), (0, String::new()), "{plan}");
+        let look = format!(
+            "'a', {epoch}, '{{}}', '{{}}', array['charge'], true, false, '{{}}', 2000, 2000, 2000, 2000, true"
+        );
+        let (pages, _, plan) = store.cost("dispatch/look", &look).await;
+        assert!(pages < 60, "a look: {pages} pages\n{plan}");
+    }
+    store.run("update @session set leased_until = now() - interval '1 s'").await;
+    let terms = format!("'a', {epoch}, array['charge'], 32, false, 60000, 1000, 60000, 10");
+    let (pages, rows, plan) = store
+        .cost(
+            "activity/claim_in_session",
+            &format!("{terms}, 3000000000000, true, false, '{{}}', 10, 30000, false"),
+        )
+        .await;
+    assert!(rows > 0 && pages < 4_000, "{rows} rows: {pages} pages\n{plan}");
 }

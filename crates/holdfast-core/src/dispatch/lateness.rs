@@ -1,0 +1,45 @@
+//! A claim whose reply came late: what was taken from this node meanwhile is not started.
+
+use std::time::Instant;
+
+use crate::{
+    dispatch::Claimer,
+    lease::Kind,
+    pool::Session,
+    store::{Fence, NodeKey, activity, turn},
+};
+
+impl Claimer {
+    /// A reply that came late is followed by one renewal; returns what was fenced by then and is not started. Correctness
+    /// rests on the fences, so a look that fails changes nothing.
+    pub(super) async fn fenced_meanwhile(
+        &self,
+        session: &Session,
+        node: &NodeKey,
+        kind: Kind,
+        fences: Vec<Fence>,
+        asked_at: Instant,
+    ) -> Vec<Fence> {
+        let lease = match kind {
+            Kind::Turn => self.config.lease.orchestrator_lock_timeout,
+            Kind::Activity => self.config.lease.worker_lock_timeout,
+        };
+        if fences.is_empty() || asked_at.elapsed() * 5 <= lease {
+            return Vec::new();
+        }
+        let statements = self.provider.statements();
+        let times = self.config.lease.renewal(lease);
+        let renewed = match kind {
+            Kind::Turn => turn::renew(session, statements, node, &fences, &times).await,
+            Kind::Activity => activity::renew(session, statements, node, &fences, &times).await,
+        };
+        let Ok(renewed) = renewed else { return Vec::new() };
+        // What a renewal leaves out may only be locked at this moment.
+        let left_out: Vec<Fence> = fences.into_iter().filter(|fence| !renewed.contains(fence)).collect();
+        let gone = match kind {
+            Kind::Turn => turn::gone(session, statements, node, &left_out).await,
+            Kind::Activity => activity::gone(session, statements, node, &left_out).await,
+        };
+        gone.unwrap_or_default()
+    }
+}
