@@ -25,7 +25,7 @@ const MAX_DEPTH = 1000
 
 /** Writes `value` as JSON text; `what` names the argument in the error. */
 export function encode(value: unknown, what: string, limit: number = DEFAULT_PAYLOAD_BYTES): string {
-  const text = isPlain(value, 0) ? JSON.stringify(value) : JSON.stringify(snapshot(value, what))
+  const text = isPlainToTheEnd(value) ? JSON.stringify(value) : JSON.stringify(snapshot(value, what))
   const json = text ?? 'null'
   // A UTF-16 unit takes at most three bytes, so short texts need no count.
   if (json.length * 3 > limit) {
@@ -57,6 +57,15 @@ export function taskIn(value: unknown, path = '$', depth = 0): string | undefine
 function segment(key: string, isIndex: boolean): string {
   if (isIndex) return `[${key}]`
   return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`
+}
+
+/** The quick look. A proxy may throw at any look at it; the careful way then says where. */
+function isPlainToTheEnd(value: unknown): boolean {
+  try {
+    return isPlain(value, 0)
+  } catch {
+    return false
+  }
 }
 
 /** True for a value made only of data properties, finite numbers, strings, booleans, null and undefined. */
@@ -113,7 +122,7 @@ function copy(holder: object, key: string, what: string, path: string[], parents
       return undefined
     case 'object':
       if (value === null) return null
-      if (TASK in value) throw refused(what, at(path), 'is a task; await or yield it and pass on its result')
+      if (looked(what, path, () => TASK in value)) throw refused(what, at(path), 'is a task; await or yield it and pass on its result')
       return copyObject(value, what, path, parents)
     default:
       return value
@@ -125,9 +134,10 @@ function copyObject(value: object, what: string, path: string[], parents: object
   if (parents.length >= MAX_DEPTH) throw refused(what, at(path), `is nested more than ${MAX_DEPTH} levels deep`)
   parents.push(value)
   let result: unknown
-  if (Array.isArray(value)) {
+  if (looked(what, path, () => Array.isArray(value))) {
     const list: unknown[] = []
-    for (let i = 0; i < value.length; i++) {
+    const length = looked(what, path, () => (value as unknown[]).length)
+    for (let i = 0; i < length; i++) {
       path.push(`[${i}]`)
       list.push(copy(value, String(i), what, path, parents))
       path.pop()
@@ -136,7 +146,7 @@ function copyObject(value: object, what: string, path: string[], parents: object
   } else {
     // Without a prototype, so that a key named __proto__ is an ordinary key.
     const fields = Object.create(null) as Record<string, unknown>
-    for (const key of Object.keys(value)) {
+    for (const key of looked(what, path, () => Object.keys(value))) {
       path.push(segment(key, false))
       const field = copy(value, key, what, path, parents)
       if (field !== undefined) fields[key] = field
@@ -150,7 +160,7 @@ function copyObject(value: object, what: string, path: string[], parents: object
 
 /** What `JSON.stringify` writes for a property: after its getter, its `toJSON` and the unboxing of wrapper objects. */
 function written(holder: object, key: string, what: string, path: string[]): unknown {
-  try {
+  return looked(what, path, () => {
     let value = (holder as Record<string, unknown>)[key]
     if ((typeof value === 'object' && value !== null) || typeof value === 'bigint') {
       const toJSON = (value as { toJSON?: unknown }).toJSON
@@ -161,6 +171,13 @@ function written(holder: object, key: string, what: string, path: string[]): unk
     if (value instanceof Boolean) return value.valueOf()
     if (value instanceof BigInt) return value.valueOf()
     return value
+  })
+}
+
+/** A look at a value of the user, which may run code of the user. */
+function looked<T>(what: string, path: string[], look: () => T): T {
+  try {
+    return look()
   } catch (cause) {
     throw refused(what, at(path), `threw while it was read: ${describe(cause)}`, cause)
   }
