@@ -557,6 +557,50 @@ export declare class OrchestrationHandle<O = unknown> {
     raise<T = unknown>(event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
 }
 
+/**
+ * The state of a runtime at one moment.
+ *
+ * @example
+ * // Readiness: takes part in the work. Liveness: restart what cannot help itself.
+ * server.get('/ready', (_, reply) => reply.code(runtime.health().status === 'healthy' ? 200 : 503).send())
+ * server.get('/live', (_, reply) => reply.code(runtime.health().stuckPart === null ? 200 : 503).send())
+ */
+export interface RuntimeHealth {
+    /**
+     * `healthy`: all is well. `degraded`: it works, but less than it could, or not for long (a late heartbeat, a database that did
+     * not answer, an event loop that stood still, a shutdown in progress). `unhealthy`: it takes no work (not started, stopped,
+     * fenced, an event loop that hung, a part of the engine without progress).
+     */
+    status: 'healthy' | 'degraded' | 'unhealthy';
+    state: 'new' | 'starting' | 'started' | 'stopping' | 'stopped';
+    /** What is not as it should be, for people; empty when healthy. */
+    reasons: string[];
+    /** The node's id; null while it is not registered. */
+    nodeId: string | null;
+    /** Grows when the node was declared dead and registered again. */
+    epoch: number | null;
+    /** Time since the last successful heartbeat was sent. */
+    heartbeatAgeMs: number | null;
+    /** Whether the last call on the connection of the heartbeats succeeded. */
+    databaseReachable: boolean;
+    /** Not heard for too long: nothing is started, because the others may take over soon. */
+    fenced: boolean;
+    eventLoop: 'healthy' | 'stalled' | 'hung';
+    /** A part of the engine that makes no progress. */
+    stuckPart: string | null;
+    /** `unowned`: after an outage, leases that ran out are left to their owners for a while. */
+    claims: 'all' | 'unowned' | 'nothing';
+    orchestrationSlots: Slots;
+    activitySlots: Slots;
+}
+
+/** Places for work of one kind. */
+export interface Slots {
+    /** In progress. */
+    used: number;
+    free: number;
+}
+
 /** Most keys of an instance's key-value store. */
 export declare const MAX_KV_KEYS = 150;
 
@@ -1332,6 +1376,19 @@ export declare class Runtime {
      * console.log(runtime.metricsSnapshot()?.orchCompletions)
      */
     metricsSnapshot(): MetricsSnapshot | null;
+    /**
+     * Shuts down at one of these signals, as {@link shutdown} does; another one while it does ends the waiting for what runs. The
+     * listeners go with the shutdown, or when the returned function is called. The process then ends as soon as nothing else
+     * keeps it.
+     *
+     * @example
+     * runtime.shutdownOn(['SIGTERM', 'SIGINT'], { timeoutMs: 25_000 })
+     */
+    shutdownOn(signals: readonly NodeJS.Signals[], options?: {
+        timeoutMs?: number;
+    }): () => void;
+    /** How this runtime does at this moment, for probes. Never waits and never throws. */
+    health(): RuntimeHealth;
     [Symbol.asyncDispose](): Promise<void>;
 }
 

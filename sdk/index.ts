@@ -32,6 +32,7 @@ export {
 export type { EventKind, EventLevel, EventListener, HoldfastEvent } from './events.js'
 export type { Explanation, TurnState, Waiting } from './explain.js'
 export { OrchestrationHandle } from './handle.js'
+export type { RuntimeHealth, Slots } from './health.js'
 export { MAX_KV_KEYS, MAX_KV_VALUE_BYTES, MAX_NAME_BYTES, MAX_TAG_NAME_BYTES, MAX_WORKER_TAGS } from './ids.js'
 export type {
   BulkFilter,

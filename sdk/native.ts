@@ -57,6 +57,13 @@ export interface NativeRuntime {
   shutdown(timeoutMs: number): Promise<Outcome<null>>
   /** Numbers as JSON text; null before the start. */
   metrics(): string | null | undefined
+  /** A shutdown in progress waits no longer for what runs. */
+  hurry(): void
+  /** How often `signOfLife` is to be called; 0 when nobody asks. */
+  lifeIntervalMs(): number
+  signOfLife(): void
+  /** JSON; null before the start. */
+  health(): string | null
 }
 
 /** The log of the process. */

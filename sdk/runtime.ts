@@ -16,6 +16,7 @@ import {
   nameOf,
 } from './define.js'
 import { HoldfastError } from './errors.js'
+import { type RuntimeHealth, healthOf } from './health.js'
 import { checkVersion, checkWhole } from './ids.js'
 import type { MetricsSnapshot } from './metrics.js'
 import { type NativeRuntime, binding } from './native.js'
@@ -30,6 +31,7 @@ import { Driver } from './replay/driver.js'
 import type { FrameBody } from './replay/frame.js'
 import { holdGuard } from './replay/guard.js'
 import type { Activation, ActivationStart } from './replay/wire.js'
+import { listenTo } from './signals.js'
 import { unwrap } from './unwrap.js'
 
 /** Items of one pull: measured best between 32 and 128, where the crossing is cheap and no batch takes long. */
@@ -69,10 +71,13 @@ export class Runtime {
   readonly #turnAnswers: string[] = []
   readonly #activityAnswers: string[] = []
   #isFlushing = false
-  #state: 'new' | 'started' | 'stopped' = 'new'
+  #state: RuntimeHealth['state'] = 'new'
   #pulling: Promise<void> | undefined
   #dropGuard: () => void = () => {}
+  #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
+  #life: NodeJS.Timeout | undefined
+  #dropSignals: (() => void)[] = []
 
   /** `dispatcherPollInterval` is another name of `dispatcherPollIntervalMs`. */
   constructor(provider: PostgresProvider, options?: RuntimeOptions & { dispatcherPollInterval?: Duration }) {
@@ -180,18 +185,26 @@ export class Runtime {
 
   /** Starts to take work. A runtime starts once. */
   async start(): Promise<void> {
-    if (this.#state !== 'new') {
-      const message = this.#state === 'started' ? 'the runtime was started already' : 'the runtime was shut down; make a new one'
+    if (this.#state !== 'new' || this.#stopping !== undefined) {
+      const isRunning = this.#stopping === undefined && (this.#state === 'started' || this.#state === 'starting')
+      const message = isRunning ? 'the runtime was started already' : 'the runtime was shut down; make a new one'
       throw new HoldfastError(message, { code: 'RUNTIME_STARTED' })
     }
-    this.#state = 'started'
+    this.#state = 'starting'
     this.#startLogging()
+    this.#starting = this.#start()
+    await this.#starting
+  }
+
+  async #start(): Promise<void> {
     try {
       unwrap(await this.#native.start(this.#registry.close()))
     } catch (error) {
       this.#state = 'stopped'
       throw error
     }
+    this.#state = 'started'
+    this.#giveSignsOfLife()
     this.#dropGuard = holdGuard()
     this.#pulling = this.#pull().finally(() => this.#dropGuard())
   }
@@ -223,6 +236,27 @@ export class Runtime {
     return text === null || text === undefined ? null : (JSON.parse(text) as MetricsSnapshot)
   }
 
+  /**
+   * Shuts down at one of these signals, as {@link shutdown} does; another one while it does ends the waiting for what runs. The
+   * listeners go with the shutdown, or when the returned function is called. The process then ends as soon as nothing else
+   * keeps it.
+   *
+   * @example
+   * runtime.shutdownOn(['SIGTERM', 'SIGINT'], { timeoutMs: 25_000 })
+   */
+  shutdownOn(signals: readonly NodeJS.Signals[], options: { timeoutMs?: number } = {}): () => void {
+    const timeoutMs = options.timeoutMs ?? SHUTDOWN_MS
+    checkWhole(timeoutMs, 'timeoutMs', 0)
+    const drop = listenTo(signals, { stop: () => this.shutdown(timeoutMs), hurry: () => this.#native.hurry() })
+    this.#dropSignals.push(drop)
+    return drop
+  }
+
+  /** How this runtime does at this moment, for probes. Never waits and never throws. */
+  health(): RuntimeHealth {
+    return healthOf(this.#state, this.#native.health() ?? null)
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.shutdown()
   }
@@ -233,14 +267,29 @@ export class Runtime {
   }
 
   async #shutdown(timeoutMs: number): Promise<void> {
-    const wasStarted = this.#state === 'started'
-    this.#state = 'stopped'
-    if (!wasStarted) return
-    const outcome = await this.#native.shutdown(timeoutMs)
-    await this.#pulling
-    this.#runner.abortAll('shutdown')
-    this.#driver.stop()
-    unwrap(outcome)
+    try {
+      // A start that fails has told its own caller.
+      await this.#starting?.catch(() => {})
+      if (this.#state !== 'started') return
+      this.#state = 'stopping'
+      const outcome = await this.#native.shutdown(timeoutMs)
+      await this.#pulling
+      this.#runner.abortAll('shutdown')
+      this.#driver.stop()
+      unwrap(outcome)
+    } finally {
+      this.#state = 'stopped'
+      clearInterval(this.#life)
+      for (const drop of this.#dropSignals) drop()
+    }
+  }
+
+  /** Tells the engine that the event loop turns; it keeps no process alive. */
+  #giveSignsOfLife(): void {
+    const every = this.#native.lifeIntervalMs()
+    if (every <= 0) return
+    this.#native.signOfLife()
+    this.#life = setInterval(() => this.#native.signOfLife(), every).unref()
   }
 
   /** Pulls until the engine says that it is closed. */

@@ -451,6 +451,18 @@ export function fakeBinding({ cold = false } = {}) {
         this.wake()
       }
     }
+    hurry() {
+      log.calls.push(['hurry'])
+    }
+
+    lifeIntervalMs() {
+      return 0
+    }
+
+    health() {
+      return null
+    }
+
     async shutdown(timeoutMs) {
       log.calls.push(['shutdown', timeoutMs])
       this.isClosing = true

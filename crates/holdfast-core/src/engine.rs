@@ -4,7 +4,7 @@
 //! or stop it after the grace, settle, say goodbye last.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -15,19 +15,29 @@ use tokio::{
 
 use crate::{
     activity::{self, ActivityLimits, ActivityRunner},
+    clock::Moment,
     config::EngineConfig,
-    crossing::{AbortReason, ActivityAnswer, Answers, Broken, Outbox, Whose},
+    crossing::{AbortReason, Outbox},
     dispatch::{Claimer, Handlers},
     error::Result,
     failpoint,
-    lease::{Keeper, Kind, LeaseTimes, Returns},
-    liveness::{Liveness, LivenessEvents, Node, Standing},
+    lease::{Keeper, LeaseTimes, Returns},
+    limits,
+    liveness::{Liveness, Node, Standing},
     provider::Provider,
     session::{SessionBook, SessionLimits},
-    store::{Fence, NodeKey},
-    telemetry::RunCounters,
+    store::NodeKey,
+    telemetry::{Progress, RunCounters},
     turn::{FrameCache, TurnRunner, TurnSetup},
 };
+
+mod events;
+mod health;
+mod parts;
+
+use events::Events;
+pub use health::{Health, Slots};
+use parts::{Answering, keep_running};
 
 /// A running engine.
 pub struct Engine {
@@ -38,9 +48,11 @@ pub struct Engine {
     turns: Arc<TurnRunner>,
     activities: Arc<ActivityRunner>,
     claimer: Arc<Claimer>,
-    provider: Arc<Provider>,
+    node: Node,
     counters: Arc<RunCounters>,
     stop: watch::Sender<bool>,
+    /// A stop that does not wait any longer.
+    hurry: watch::Sender<bool>,
     parts: tokio::sync::Mutex<Option<Parts>>,
 }
 
@@ -61,59 +73,74 @@ impl Engine {
     ) -> Result<Arc<Self>> {
         config.validate()?;
         let counters = Arc::new(RunCounters::default());
-        let Rooms { keeper, outbox, returns, sessions, turns, activities } =
-            Rooms::new(&provider, &counters, &config, &handlers);
-        let wake = provider.wakes().register();
+        let claiming = Arc::new(Progress::new("claimer", limits::CLAIM_LIMIT));
+        let answering = Arc::new(Progress::new("answers", Duration::ZERO));
+        let mut watched = vec![Arc::clone(&claiming), Arc::clone(&answering)];
+        watched.extend(provider.committer().progress().iter().map(Arc::clone));
         let node = Node {
             provider: Arc::clone(&provider),
+            keeper: Arc::new(Keeper::new(turn_times(&config), activity_times(&config))),
             key: Arc::new(Mutex::new(NodeKey { id: config.liveness.node_id(), epoch: 0 })),
             standing: Arc::new(Standing::new(&config)),
+            life: Arc::default(),
+            parts: watched,
+            sessions: Arc::new(session_book(&config)),
             config,
-            keeper,
-            sessions,
         };
+        let Rooms { outbox, returns, turns, activities } = Rooms::new(&node, &counters, &handlers);
+        let wake = provider.wakes().register();
         let events = Arc::new(Events {
             turns: Arc::clone(&turns),
             activities: Arc::clone(&activities),
+            outbox: Arc::clone(&outbox),
             wake: Arc::clone(&wake),
         });
         let liveness = Liveness::start(node.clone(), events).await?;
-        let Node { config, keeper, sessions, key, standing, .. } = node;
         let claimer = Arc::new(Claimer {
             provider: Arc::clone(&provider),
             counters: Arc::clone(&counters),
-            config,
+            config: node.config.clone(),
             handlers,
-            node: key,
-            keeper,
-            standing,
+            node: Arc::clone(&node.key),
+            keeper: Arc::clone(&node.keeper),
+            standing: Arc::clone(&node.standing),
+            progress: claiming,
             returns,
-            sessions,
+            sessions: Arc::clone(&node.sessions),
             turns: Arc::clone(&turns),
             activities: Arc::clone(&activities),
             wake,
         });
         let (stop, stopping) = watch::channel(false);
         let (answers, received) = mpsc::unbounded_channel();
-        let mut claiming = JoinSet::new();
-        claiming.spawn(activity::sweep(Arc::clone(&provider), stopping.clone()));
-        claiming.spawn(Arc::clone(&claimer).run(stopping));
-        let mut answering = JoinSet::new();
-        answering.spawn(answer_loop(
-            received,
-            Arc::clone(&outbox),
-            Arc::clone(&turns),
-            Arc::clone(&activities),
-        ));
-        let parts = tokio::sync::Mutex::new(Some(Parts { claiming, answering, liveness }));
-        Ok(Arc::new(Self { outbox, answers, turns, activities, claimer, provider, counters, stop, parts }))
+        let mut claims = JoinSet::new();
+        let claiming = Arc::clone(&claimer);
+        let (swept, sweeping) = (Arc::clone(&provider), stopping.clone());
+        claims.spawn(keep_running(Arc::clone(&provider), "sweep of finished activities", move |_| {
+            activity::sweep(Arc::clone(&swept), sweeping.clone())
+        }));
+        claims.spawn(keep_running(Arc::clone(&provider), "claimer", move |again| {
+            Arc::clone(&claiming).run(stopping.clone(), again)
+        }));
+        let mut answered = JoinSet::new();
+        let answering = Answering {
+            outbox: Arc::clone(&outbox),
+            turns: Arc::clone(&turns),
+            activities: Arc::clone(&activities),
+            counters: Arc::clone(provider.counters()),
+            progress: answering,
+        };
+        answered.spawn(answering.run(received));
+        let parts = tokio::sync::Mutex::new(Some(Parts { claiming: claims, answering: answered, liveness }));
+        let hurry = watch::Sender::new(false);
+        Ok(Arc::new(Self { outbox, answers, turns, activities, claimer, node, counters, stop, hurry, parts }))
     }
 
     /// The next batch for JavaScript; `None` once the engine has stopped. Dropping the future loses nothing.
     pub async fn next(&self, max: usize) -> Option<String> {
         failpoint::hit("crossing.next.before");
         let batch = self.outbox.next(max).await;
-        self.provider.counters().crossings.add(1);
+        self.node.provider.counters().crossings.add(1);
         failpoint::hit("crossing.next.after");
         batch
     }
@@ -148,6 +175,7 @@ impl Engine {
         self.idle_until(deadline).await;
         if self.running() > 0 {
             self.activities.abort_all(AbortReason::Shutdown);
+            self.hurry.send_replace(false);
             self.idle_until(Instant::now() + ABORT_GRACE).await;
         }
         self.outbox.close();
@@ -158,9 +186,39 @@ impl Engine {
         taken.liveness.stop(GOODBYE_LIMIT).await;
     }
 
+    /// The JavaScript loop turns. From the first call on it is watched: calls must come at [`Engine::life_interval`].
+    pub fn sign_of_life(&self) {
+        self.node.life.sign();
+    }
+
+    /// How often the JavaScript loop is to give a sign of life; `None` when nobody asks.
+    pub fn life_interval(&self) -> Option<Duration> {
+        self.node.config.watchdog.life_interval()
+    }
+
+    /// A stop in progress waits no longer for what runs. Without a stop it counts for the next one.
+    pub fn hurry(&self) {
+        // Nobody may be waiting yet.
+        self.hurry.send_replace(true);
+    }
+
+    /// How this engine does at this moment. Never waits.
+    pub fn health(&self) -> Health {
+        let slots = |used: usize, free: usize| Slots { used, free };
+        health::Findings {
+            standing: &self.node.standing,
+            node: self.node.key.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            late_after: 2 * self.node.config.liveness.heartbeat_interval,
+            stopping: *self.stop.borrow(),
+            orchestration_slots: slots(self.turns.running(), self.turns.free()),
+            activity_slots: slots(self.activities.running(), self.activities.free()),
+        }
+        .judge(Moment::now())
+    }
+
     /// The provider.
     pub fn provider(&self) -> &Arc<Provider> {
-        &self.provider
+        &self.node.provider
     }
 
     /// What this runtime did so far, as one JSON object.
@@ -184,9 +242,10 @@ impl Engine {
         }
     }
 
-    /// Waits until nothing is in progress, at most until `deadline`.
+    /// Waits until nothing is in progress, at most until `deadline`, and not for somebody in a hurry.
     async fn idle_until(&self, deadline: Instant) {
-        while self.running() > 0 {
+        let mut hurry = self.hurry.subscribe();
+        while self.running() > 0 && !*hurry.borrow_and_update() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
@@ -195,6 +254,7 @@ impl Engine {
             tokio::select! {
                 () = self.claimer.wake.notified() => {}
                 () = tokio::time::sleep(left.min(Duration::from_millis(20))) => {}
+                _ = hurry.changed() => {}
             }
         }
     }
@@ -202,42 +262,21 @@ impl Engine {
 
 /// The rooms of a runtime that hold state, wired.
 struct Rooms {
-    keeper: Arc<Keeper>,
     outbox: Arc<Outbox>,
     returns: Arc<Returns>,
-    sessions: Arc<SessionBook>,
     turns: Arc<TurnRunner>,
     activities: Arc<ActivityRunner>,
 }
 
 impl Rooms {
-    fn new(
-        provider: &Arc<Provider>,
-        counters: &Arc<RunCounters>,
-        config: &EngineConfig,
-        handlers: &Handlers,
-    ) -> Self {
-        let keeper = Arc::new(Keeper::new(
-            LeaseTimes {
-                timeout: config.lease.orchestrator_lock_timeout,
-                buffer: config.lease.orchestrator_lock_renewal_buffer,
-            },
-            LeaseTimes {
-                timeout: config.lease.worker_lock_timeout,
-                buffer: config.lease.worker_lock_renewal_buffer,
-            },
-        ));
-        let outbox = Arc::new(Outbox::default());
+    fn new(node: &Node, counters: &Arc<RunCounters>, handlers: &Handlers) -> Self {
+        let Node { provider, config, keeper, sessions, standing, .. } = node;
+        let standing = Arc::clone(standing);
+        let outbox = Arc::new(Outbox::guarded(move || !standing.fenced(Moment::now())));
         let returns = Arc::new(Returns::default());
-        let limits = SessionLimits {
-            lease: config.session.times(),
-            most: config.session.max_sessions,
-            sweep_every: config.session.cleanup_interval,
-        };
-        let sessions = Arc::new(SessionBook::new(limits, Instant::now()));
         let turns = Arc::new(TurnRunner::new(
             Arc::clone(provider),
-            Arc::clone(&keeper),
+            Arc::clone(keeper),
             Arc::clone(&returns),
             Arc::clone(&outbox),
             Arc::clone(counters),
@@ -251,11 +290,11 @@ impl Rooms {
         ));
         let activities = Arc::new(ActivityRunner::new(
             Arc::clone(provider),
-            Arc::clone(&keeper),
+            Arc::clone(keeper),
             Arc::clone(&returns),
             Arc::clone(&outbox),
             Arc::clone(counters),
-            Arc::clone(&sessions),
+            Arc::clone(sessions),
             ActivityLimits {
                 slots: config.dispatch.worker_concurrency,
                 timeout: config.activity.timeout,
@@ -264,8 +303,28 @@ impl Rooms {
         ));
         let runner = Arc::downgrade(&activities);
         provider.wakes().on_gone(move |key| runner.upgrade().is_some_and(|runner| runner.gone(key)));
-        Self { keeper, outbox, returns, sessions, turns, activities }
+        Self { outbox, returns, turns, activities }
     }
+}
+
+fn turn_times(config: &EngineConfig) -> LeaseTimes {
+    LeaseTimes {
+        timeout: config.lease.orchestrator_lock_timeout,
+        buffer: config.lease.orchestrator_lock_renewal_buffer,
+    }
+}
+
+fn session_book(config: &EngineConfig) -> SessionBook {
+    let limits = SessionLimits {
+        lease: config.session.times(),
+        most: config.session.max_sessions,
+        sweep_every: config.session.cleanup_interval,
+    };
+    SessionBook::new(limits, Instant::now())
+}
+
+fn activity_times(config: &EngineConfig) -> LeaseTimes {
+    LeaseTimes { timeout: config.lease.worker_lock_timeout, buffer: config.lease.worker_lock_renewal_buffer }
 }
 
 /// A longer grace is for ever; beyond it times overflow.
@@ -277,59 +336,3 @@ const ABORT_GRACE: Duration = Duration::from_millis(200);
 /// Longest wait for giving back and for the goodbye: with both and [`ABORT_GRACE`] a stop ends a second after its grace at
 /// the latest, also when the database is away. What is not given back by then the other nodes recover.
 const GOODBYE_LIMIT: Duration = Duration::from_millis(400);
-
-/// What the liveness thread sets off in the other rooms.
-struct Events {
-    turns: Arc<TurnRunner>,
-    activities: Arc<ActivityRunner>,
-    wake: Arc<tokio::sync::Notify>,
-}
-
-impl LivenessEvents for Events {
-    fn lost(&self, kind: Kind, fence: Fence) {
-        match kind {
-            Kind::Turn => self.turns.lost(fence),
-            Kind::Activity => self.activities.lost(fence, AbortReason::Cancelled),
-        }
-    }
-
-    fn declared_dead(&self) {
-        self.turns.drop_live();
-        self.activities.abort_all(AbortReason::Lost);
-    }
-
-    fn released(&self) {
-        self.wake.notify_one();
-    }
-}
-
-/// Hands answers to their runners; ends when the engine is dropped or stopped.
-async fn answer_loop(
-    mut received: mpsc::UnboundedReceiver<String>,
-    outbox: Arc<Outbox>,
-    turns: Arc<TurnRunner>,
-    activities: Arc<ActivityRunner>,
-) {
-    while let Some(text) = received.recv().await {
-        let answers = Answers::parse(&text);
-        for reply in answers.turns {
-            turns.answer(reply);
-        }
-        for answer in answers.activities {
-            let ActivityAnswer { h, .. } = answer;
-            activities.answer(h, answer.result());
-        }
-        for Broken { whose, error } in answers.broken {
-            tracing::error!(error = %error.full_text(), ?whose, "an answer of JavaScript cannot be read");
-            match whose {
-                Whose::Turn(frame) => turns.unreadable(frame, &error),
-                Whose::Activity(h) => activities.unreadable(h, &error),
-                Whose::Unknown => {
-                    let unstarted = outbox.unstarted();
-                    turns.give_up(&unstarted.turns);
-                    activities.give_up(&unstarted.activities);
-                }
-            }
-        }
-    }
-}

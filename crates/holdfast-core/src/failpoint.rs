@@ -1,7 +1,8 @@
 //! Named points at which a test can make this process die, as a power cut would.
 //!
-//! `HOLDFAST_CRASH_AT=name` or `name:n` (the n-th time) arms one point; without it a hit costs one atomic load. The
-//! process is killed by an abort, so that nothing is flushed, released or said goodbye to.
+//! `HOLDFAST_CRASH_AT=name` or `name:n` (the n-th time) arms one point; without it a hit costs two atomic loads. The
+//! process is killed by an abort, so that nothing is flushed, released or said goodbye to. `HOLDFAST_PANIC_AT` arms one in the
+//! same way that panics instead: the part of the engine that hits it has to be started again.
 //!
 //! `HOLDFAST_TEST_EVICT_PERCENT=50` makes runtimes that start then forget about half of their live frames, so that warm
 //! and cold turns mix at random.
@@ -23,6 +24,7 @@ struct Armed {
 }
 
 static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
+static PANICS: OnceLock<Option<Armed>> = OnceLock::new();
 
 /// Every point there is, in the order of a step's life; the crash tests go through this list.
 pub const POINTS: &[&str] = &[
@@ -68,16 +70,18 @@ pub const POINTS: &[&str] = &[
     "goodbye.after",
 ];
 
-/// Dies here when this point is armed and its turn has come.
+/// Dies, or panics, here when this point is armed and its turn has come.
 pub fn hit(point: &'static str) {
     debug_assert!(POINTS.contains(&point), "unknown point {point}");
-    let armed = ARMED.get_or_init(|| std::env::var("HOLDFAST_CRASH_AT").ok().map(|text| parse(&text)));
-    if let Some(armed) = armed
-        && armed.name == point
-        && armed.left.fetch_sub(1, Ordering::Relaxed) == 1
-    {
+    if comes(&ARMED, "HOLDFAST_CRASH_AT", point) {
         process::abort();
     }
+    assert!(!comes(&PANICS, "HOLDFAST_PANIC_AT", point), "failpoint {point}");
+}
+
+fn comes(armed: &OnceLock<Option<Armed>>, variable: &str, point: &str) -> bool {
+    let armed = armed.get_or_init(|| std::env::var(variable).ok().map(|text| parse(&text)));
+    armed.as_ref().is_some_and(|armed| armed.name == point && armed.left.fetch_sub(1, Ordering::Relaxed) == 1)
 }
 
 /// How many of a hundred live frames a runtime that starts now forgets.

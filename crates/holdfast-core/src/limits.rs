@@ -136,3 +136,10 @@ pub const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// Rows that one statement of a sweep deletes.
 pub const SWEEP_BATCH: i64 = 1000;
+
+/// What a committer may wait for the database before the time counts as standing still: a session of the pool and one batch,
+/// both at their default limits.
+pub const COMMITTER_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs of an item that made a committer panic alone before it is refused.
+pub const PANIC_RUNS: u32 = 3;

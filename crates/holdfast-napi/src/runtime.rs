@@ -70,6 +70,36 @@ impl JsRuntime {
         Ok(()).into()
     }
 
+    /// A shutdown in progress waits no longer for what runs.
+    #[napi]
+    pub fn hurry(&self) {
+        if let Some(engine) = self.engine.get() {
+            engine.hurry();
+        }
+    }
+
+    /// How often `sign_of_life` is to be called, in ms; 0 when nobody asks.
+    #[napi]
+    pub fn life_interval_ms(&self) -> f64 {
+        let interval = self.engine.get().and_then(|engine| engine.life_interval());
+        interval.map_or(0.0, |interval| interval.as_secs_f64() * 1000.0)
+    }
+
+    /// The event loop turns.
+    #[napi]
+    pub fn sign_of_life(&self) {
+        if let Some(engine) = self.engine.get() {
+            engine.sign_of_life();
+        }
+    }
+
+    /// How the engine does, as JSON; `null` before its start.
+    #[napi]
+    pub fn health(&self) -> Option<String> {
+        let health = self.engine.get()?.health();
+        serde_json::to_string(&health).ok()
+    }
+
     async fn try_start(&self, handlers: &str) -> Result<()> {
         let handlers = Handlers::parse(handlers)?;
         let taken = self.options.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -103,6 +103,11 @@ impl ActivityTable {
         Some(flight)
     }
 
+    /// All activities in progress.
+    pub(crate) fn flights(&self) -> impl Iterator<Item = (u32, &Flight)> {
+        self.flights.iter().map(|(h, flight)| (*h, flight))
+    }
+
     /// Handles in progress.
     pub(crate) fn all(&self) -> Vec<u32> {
         self.flights.keys().copied().collect()

@@ -1,6 +1,7 @@
 //! Activities: claim → body → result of one task.
 
 mod flight;
+mod handing_over;
 mod job;
 mod runner;
 mod stopping;

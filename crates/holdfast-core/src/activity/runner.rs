@@ -6,6 +6,7 @@
 //! length: the whole way of one task, each step of it a few lines; what can stand alone is in the files beside it.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -167,26 +168,6 @@ impl ActivityRunner {
         self.finish(h, ActivityResult::Failed(payload));
     }
 
-    /// JavaScript may never answer the jobs it has: they go back and run again. Their deliveries count.
-    pub(crate) fn give_up(&self, unstarted: &[u32]) {
-        let handles = self.lock().all();
-        for h in handles {
-            let awaited = self.lock().runs(h) && !unstarted.contains(&h);
-            if awaited && let Some(flight) = self.take_out(h) {
-                self.returns.push(Kind::Activity, flight.claimed.fence, Return::Abandoned);
-            }
-        }
-    }
-
-    /// Jobs that were never pulled go back unstarted, with their delivery.
-    pub(crate) fn give_back(&self, handles: Vec<u32>) {
-        for h in handles {
-            if let Some(flight) = self.take_out(h) {
-                self.returns.push(Kind::Activity, flight.claimed.fence, Return::Unstarted);
-            }
-        }
-    }
-
     fn poison(self: &Arc<Self>, h: u32) {
         let Some(text) = self.lock().get_mut(h).map(|flight| tell::poisoned(&self.provider, flight)) else {
             return;
@@ -236,10 +217,15 @@ impl ActivityRunner {
         self.provider.committer().settle(
             CommitItem::Activity(commit),
             Box::new(move |outcome| {
-                if matches!(outcome, Ok(CommitOutcome::Done { .. })) {
-                    runner.count(failed);
+                let settled = AssertUnwindSafe(|| {
+                    if matches!(outcome, Ok(CommitOutcome::Done { .. })) {
+                        runner.count(failed);
+                    }
+                    Arc::clone(&runner).settled(h, fence, outcome);
+                });
+                if catch_unwind(settled).is_err() {
+                    runner.dismiss(h, fence);
                 }
-                runner.settled(h, fence, outcome);
             }),
         );
         failpoint::hit("activity.submit.after");

@@ -5,11 +5,12 @@
 //! not; its caller is told that the outcome is unknown.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use futures_util::FutureExt;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     task::JoinSet,
@@ -17,8 +18,8 @@ use tokio::{
 
 use crate::{
     commit::{
-        aside::Held,
         queue::{Pending, Queue, weigh},
+        told::Told,
     },
     error::{Error, ErrorKind, Result},
     failpoint, limits,
@@ -26,9 +27,9 @@ use crate::{
     pool::{CallerClass, Pool, Session},
     store::{
         ActivityKey, Statements,
-        commit::{ActivityOutcome, CommitItem, CommitOutcome, commit, locked},
+        commit::{ActivityOutcome, CommitItem, CommitOutcome, commit},
     },
-    telemetry::{Backoff, Counters, Events, Level},
+    telemetry::{Backoff, Counters, Events, Level, Progress},
 };
 
 /// What happens when an item is settled; runs on the committer and must be short.
@@ -39,6 +40,7 @@ pub struct Committer {
     engine: Arc<Queue>,
     clients: Arc<Queue>,
     places: Arc<Semaphore>,
+    progress: [Arc<Progress>; 2],
     workers: tokio::sync::Mutex<JoinSet<()>>,
 }
 
@@ -52,29 +54,40 @@ impl Committer {
     ) -> Self {
         let engine = Arc::new(Queue::new(limits::COMMIT_BATCH_ITEMS));
         let clients = Arc::new(Queue::new(limits::CLIENT_BATCH_ITEMS));
+        let progress = ["committer", "client committer"]
+            .map(|part| Arc::new(Progress::new(part, limits::COMMITTER_PATIENCE)));
         let mut workers = JoinSet::new();
-        for queue in [&engine, &clients] {
+        for (queue, progress) in [&engine, &clients].into_iter().zip(&progress) {
             let worker = Worker {
                 queue: Arc::clone(queue),
+                progress: Arc::clone(progress),
                 pool: Arc::clone(pool),
                 statements: Arc::clone(statements),
                 wakes: Arc::clone(wakes),
                 counters: Arc::clone(counters),
                 events: Arc::clone(events),
             };
-            workers.spawn(worker.run());
+            workers.spawn(worker.keep_running());
         }
         Self {
             engine,
             clients,
             places: Arc::new(Semaphore::new(limits::COMMIT_QUEUE_ITEMS)),
+            progress,
             workers: tokio::sync::Mutex::new(workers),
         }
+    }
+
+    /// Signs of life of both workers.
+    pub fn progress(&self) -> &[Arc<Progress>] {
+        &self.progress
     }
 
     /// Hands over what the engine settles. Slots bound how many there are at once.
     pub fn settle(&self, item: CommitItem, settled: Settled) {
         let bytes = weigh(&item);
+        let told = Told::new(settled);
+        let settled: Settled = Box::new(move |outcome| told.tell(outcome));
         if let Err(refused) = self.engine.push(Pending { item, bytes, runs: 0, place: None, settled }) {
             refused(Err(closed()));
         }
@@ -144,23 +157,34 @@ impl Committer {
     }
 }
 
-fn closed() -> Error {
+pub(super) fn closed() -> Error {
     Error::new(ErrorKind::Closed, "commit: the provider is closed")
 }
 
-struct Worker {
-    queue: Arc<Queue>,
+pub(super) struct Worker {
+    progress: Arc<Progress>,
+    pub(super) queue: Arc<Queue>,
     pool: Arc<Pool>,
-    statements: Arc<Statements>,
+    pub(super) statements: Arc<Statements>,
     wakes: Arc<Wakes>,
-    counters: Arc<Counters>,
+    pub(super) counters: Arc<Counters>,
     events: Arc<Events>,
 }
 
 impl Worker {
-    async fn run(self) {
+    /// Runs until the queue is closed; after a panic it begins again.
+    async fn keep_running(self) {
         let mut backoff = Backoff::new(limits::RETRY_BASE, limits::RETRY_MAX);
-        while self.queue.ready().await {
+        while AssertUnwindSafe(self.run()).catch_unwind().await.is_err() {
+            self.counters.parts_restarted.add(1);
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+    }
+
+    async fn run(&self) {
+        let mut backoff = Backoff::new(limits::RETRY_BASE, limits::RETRY_MAX);
+        while self.next_batch().await {
+            self.progress.step();
             let session = match self.pool.acquire(CallerClass::Critical).await {
                 Ok(session) => session,
                 Err(error) => {
@@ -184,14 +208,19 @@ impl Worker {
         }
     }
 
+    /// Waits until there is something to do; false when the queue is closed and empty.
+    async fn next_batch(&self) -> bool {
+        self.progress.idle();
+        self.queue.ready().await
+    }
+
     /// Runs a batch, split as often as the server refuses a part. `Err` asks for a pause.
     async fn run_batch(&self, session: &Session, batch: Vec<Pending>) -> Result<(), ()> {
         let mut parts = vec![batch];
         while let Some(part) = parts.pop() {
             let (items, rest): (Vec<_>, Vec<_>) = part.into_iter().map(Pending::split).unzip();
-            failpoint::hit("commit.batch.before");
-            let outcome = commit(session, &self.statements, &items).await;
-            failpoint::hit("commit.batch.after");
+            self.progress.step();
+            let outcome = self.commit(session, &items).await;
             match outcome {
                 Ok(outcomes) => self.deliver(items, rest, outcomes),
                 Err(error) => {
@@ -204,7 +233,9 @@ impl Worker {
                             continue;
                         }
                     }
-                    if !names_a_culprit(error.kind()) {
+                    // A panic may have been the moment's: it is taken for an item's fault when it comes again.
+                    let once = error.kind() == ErrorKind::Internal && part[0].runs < limits::PANIC_RUNS;
+                    if !names_a_culprit(error.kind()) || part.len() == 1 && once {
                         for unfinished in parts.into_iter().rev() {
                             part.extend(unfinished);
                         }
@@ -234,46 +265,18 @@ impl Worker {
         self.events.emit("commit-refused", Level::Error, text, fields);
     }
 
-    /// After a commit that lost against somebody else: sets the items aside whose rows are locked, and returns the others
-    /// and whether there are some. Without a locked row nothing is set aside.
-    async fn set_aside(&self, session: &Session, part: Vec<Pending>) -> (Vec<Pending>, bool) {
-        let locked = self.locked(session, instances(&part)).await;
-        if locked.is_empty() {
-            return (part, false);
-        }
-        let (held, free): (Vec<_>, Vec<_>) = part.into_iter().partition(|pending| touches(pending, &locked));
-        self.counters.commit_retries.add(1);
-        let now = Instant::now();
-        let held = held.into_iter().map(|pending| Held { since: now, pending }).collect();
-        self.queue.put_aside(held, now);
-        (free, true)
-    }
-
-    /// Looks at the rows of what is aside: what is free is run again, a client's item that waited long enough is answered.
-    async fn look_again(&self, session: &Session) {
-        let now = Instant::now();
-        let aside = self.queue.take_aside(now);
-        if aside.is_empty() {
-            return;
-        }
-        let locked = self.locked(session, instances(aside.iter().map(|held| &held.pending))).await;
-        let (held, free): (Vec<_>, Vec<_>) =
-            aside.into_iter().partition(|held| touches(&held.pending, &locked));
-        self.queue.push_front(free.into_iter().map(|held| held.pending).collect());
-        let (refused, held): (Vec<_>, Vec<_>) = held.into_iter().partition(|held| {
-            held.pending.place.is_some() && now.duration_since(held.since) >= limits::CLIENT_LOCK_PATIENCE
-        });
-        self.queue.put_aside(held, now);
-        for Held { pending, .. } in refused {
-            let text = "commit a client's item: somebody else has locked the instance";
-            (pending.settled)(Err(Error::new(ErrorKind::Conflict, text)));
-        }
-    }
-
-    /// The locked ones among these instances; none when that cannot be told.
-    async fn locked(&self, session: &Session, instances: Vec<String>) -> HashSet<String> {
-        let instances: Vec<&str> = instances.iter().map(String::as_str).collect();
-        locked(session, &self.statements, &instances).await.unwrap_or_default()
+    /// A panic is an item's fault as a refused statement is: the batch is split until it stands alone.
+    async fn commit(&self, session: &Session, items: &[CommitItem]) -> Result<Vec<CommitOutcome>> {
+        let committed = async {
+            failpoint::hit("commit.batch.before");
+            let outcome = commit(session, &self.statements, items).await;
+            failpoint::hit("commit.batch.after");
+            outcome
+        };
+        AssertUnwindSafe(committed).catch_unwind().await.unwrap_or_else(|_| {
+            self.counters.parts_restarted.add(1);
+            Err(Error::new(ErrorKind::Internal, "commit: the engine panicked over a batch"))
+        })
     }
 
     fn deliver(&self, items: Vec<CommitItem>, rest: Vec<Rest>, outcomes: Vec<CommitOutcome>) {
@@ -291,7 +294,10 @@ impl Worker {
             if outcome != CommitOutcome::Fenced {
                 written.push(item);
             }
-            (rest.settled)(Ok(outcome));
+            if catch_unwind(AssertUnwindSafe(|| (rest.settled)(Ok(outcome)))).is_err() {
+                // The others of the batch are to hear of their outcome all the same.
+                self.counters.parts_restarted.add(1);
+            }
         }
         failpoint::hit("commit.outcome.after");
         if !unsettled.is_empty() {
@@ -341,15 +347,6 @@ impl Worker {
         }
         self.queue.push_front(again);
     }
-}
-
-fn instances<'a>(items: impl IntoIterator<Item = &'a Pending>) -> Vec<String> {
-    let all: BTreeSet<&str> = items.into_iter().flat_map(|pending| pending.item.instances()).collect();
-    all.into_iter().map(str::to_owned).collect()
-}
-
-fn touches(pending: &Pending, locked: &HashSet<String>) -> bool {
-    pending.item.instances().iter().any(|instance| locked.contains(*instance))
 }
 
 /// One failure is told to several callers, so its cause goes as text.

@@ -5,6 +5,8 @@
 
 mod aside;
 mod committer;
+mod locked_rows;
 mod queue;
+mod told;
 
 pub use committer::{Committer, Settled};

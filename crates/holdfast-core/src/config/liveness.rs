@@ -66,6 +66,17 @@ impl LivenessConfig {
         self.self_fence_margin.unwrap_or(2 * self.heartbeat_interval)
     }
 
+    /// From sending the last successful heartbeat until the node fences itself. A stable identity may be taken over after three
+    /// intervals, so it is fenced after two.
+    pub(crate) fn fence_after(&self) -> Duration {
+        let before_stale = self.stale_after.saturating_sub(self.margin());
+        if self.worker_node_id.is_some() {
+            before_stale.min(2 * self.heartbeat_interval)
+        } else {
+            before_stale
+        }
+    }
+
     /// The configured identity, or host and process: unique among the processes of all hosts at one time; the epoch tells
     /// successive ones apart.
     pub fn node_id(&self) -> String {
@@ -119,6 +130,20 @@ impl Default for WatchdogConfig {
 }
 
 impl WatchdogConfig {
+    /// How often the JavaScript loop gives a sign of life; `None` when nobody asks.
+    pub(crate) fn life_interval(&self) -> Option<Duration> {
+        let limits = [self.stall_timeout, self.hang_timeout];
+        let shortest = limits.into_iter().filter(|limit| !limit.is_zero()).min()?;
+        Some((shortest / 5).clamp(Duration::from_millis(1), Duration::from_secs(1)))
+    }
+
+    /// How often a node with such heartbeats looks at itself: several times within everything that it looks for.
+    pub(crate) fn watch_interval(&self, heartbeat_interval: Duration) -> Duration {
+        let beat = heartbeat_interval / 4;
+        let looks = self.life_interval().map_or(beat, |life| life.min(beat));
+        looks.clamp(Duration::from_millis(5), Duration::from_secs(1))
+    }
+
     pub(super) fn validate(&self) -> Result<()> {
         rule::bounded("eventLoopStallTimeoutMs", self.stall_timeout)?;
         rule::bounded("eventLoopHangTimeoutMs", self.hang_timeout)?;

@@ -28,6 +28,8 @@ pub use self::{
 };
 pub(crate) use lease::ms;
 
+use std::time::Duration;
+
 use crate::error::Result;
 
 /// All options of one runtime.
@@ -56,6 +58,11 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
+    /// How often a node looks at itself.
+    pub(crate) fn watch_interval(&self) -> Duration {
+        self.watchdog.watch_interval(self.liveness.heartbeat_interval)
+    }
+
     /// Checks every rule; the error names the option as JavaScript spells it, the value and the rule.
     pub fn validate(&self) -> Result<()> {
         self.dispatch.validate()?;

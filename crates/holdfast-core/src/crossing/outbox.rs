@@ -83,11 +83,16 @@ struct Batch {
     evict: Vec<FrameId>,
 }
 
+/// Says whether something may be started at this moment.
+type Gate = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// The outbox of one runtime.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Outbox {
     state: Mutex<State>,
     ready: Notify,
+    /// Asked at the last moment before work is handed out; none is always open.
+    gate: Option<Gate>,
 }
 
 /// A batch ends at about this many bytes of JSON: past it one crossing blocks the JavaScript loop for too long.
@@ -97,6 +102,16 @@ const BATCH_BYTES: usize = 64 * 1024;
 const EVICT_ALONE: usize = 64;
 
 impl Outbox {
+    /// An outbox that hands out work only while its gate is open. Abort signals always pass.
+    pub fn guarded(gate: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { gate: Some(Box::new(gate)), ..Self::default() }
+    }
+
+    /// The gate may be open again.
+    pub fn nudge(&self) {
+        self.ready.notify_one();
+    }
+
     /// Adds turns and activities at once, so that one crossing can take them together.
     pub fn push(&self, turns: Vec<Activation>, activities: Vec<ActivityJob>) {
         if turns.is_empty() && activities.is_empty() {
@@ -144,7 +159,8 @@ impl Outbox {
                     self.ready.notify_one();
                     return None;
                 }
-                if let Some(batch) = take(&mut state, max) {
+                let open = self.gate.as_ref().is_none_or(|gate| gate());
+                if let Some(batch) = take(&mut state, if open { max.max(1) } else { 0 }) {
                     let text = serde_json::to_string(&batch).expect("payloads are JSON and keys are strings");
                     return Some(text);
                 }
@@ -190,8 +206,10 @@ impl Outbox {
     }
 }
 
+/// A batch of at most `max` turns and activities; with none only abort signals and frames to forget.
 fn take(state: &mut State, max: usize) -> Option<Batch> {
-    let quiet = state.turns.is_empty() && state.activities.is_empty() && state.aborts.is_empty();
+    let work = max > 0 && !(state.turns.is_empty() && state.activities.is_empty());
+    let quiet = !work && state.aborts.is_empty();
     if quiet && state.evict.len() < EVICT_ALONE {
         return None;
     }
@@ -202,7 +220,7 @@ fn take(state: &mut State, max: usize) -> Option<Batch> {
         evict: std::mem::take(&mut state.evict),
     };
     let mut bytes = 0;
-    let mut left = max.max(1);
+    let mut left = max;
     while left > 0 && bytes < BATCH_BYTES {
         let Some(activation) = state.turns.pop_front() else { break };
         bytes += weigh(&activation);
@@ -242,6 +260,16 @@ mod tests {
         let value = Payload::of(&"x".repeat(length));
         let facts = vec![Fact::Done { at: 0, seq: 0, value }];
         Activation { frame: FrameId(frame), start: None, applied: 0, facts, replayed: 0 }
+    }
+
+    #[tokio::test]
+    async fn a_closed_gate_lets_only_abort_signals_out() {
+        let outbox = Outbox::guarded(|| false);
+        outbox.push(vec![turn(1, 1)], Vec::new());
+        outbox.abort(7, AbortReason::Lost);
+        let batch = outbox.next(64).await.expect("a batch");
+        assert!(batch.contains(r#""turns":[]"#) && batch.contains(r#""reason":"lost""#), "{batch}");
+        assert_eq!(outbox.drain().turns, [FrameId(1)], "it has not started");
     }
 
     #[tokio::test]

@@ -30,7 +30,7 @@ use crate::{
         node,
         turn::{self, ClaimRequest},
     },
-    telemetry::{Backoff, Level, RunCounters},
+    telemetry::{Backoff, Level, Progress, RunCounters},
     turn::{ClaimedBatch, TurnRunner},
 };
 
@@ -43,6 +43,7 @@ pub(crate) struct Claimer {
     pub(crate) node: Arc<Mutex<NodeKey>>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) standing: Arc<Standing>,
+    pub(crate) progress: Arc<Progress>,
     pub(crate) returns: Arc<Returns>,
     pub(crate) sessions: Arc<SessionBook>,
     pub(crate) turns: Arc<TurnRunner>,
@@ -95,14 +96,20 @@ impl Wanted {
 
 impl Claimer {
     /// Claims until `stop` says so. Dropped half way it may hold rows that nobody here knows of: the heartbeat, or the
-    /// goodbye, frees them.
-    pub(crate) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+    /// goodbye, frees them. After a panic it is run `again`.
+    pub(crate) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>, again: bool) {
         let mut backoff = Backoff::new(limits::RETRY_BASE, limits::RETRY_MAX);
-        let mut memory = Memory::default();
+        let mut memory = Memory { unanswered: again, ..Memory::default() };
+        if again {
+            self.return_orphans();
+        }
         let DispatchConfig { poll_interval, long_poll_timeout, .. } = self.config.dispatch;
         let mut pace = Pace::new(poll_interval, long_poll_timeout.min(limits::POLL_WITHOUT_LISTENER));
         while !*stop.borrow() {
-            match self.round(&mut memory).await {
+            self.progress.step();
+            let outcome = self.round(&mut memory).await;
+            self.progress.idle();
+            match outcome {
                 Ok(round) => {
                     backoff.reset();
                     memory.eager = true;
@@ -140,7 +147,7 @@ impl Claimer {
             // A row that somebody else has locked must not keep the others from being claimed.
             tracing::debug!(error = %error.full_text(), "leases were not given back; tried again");
         }
-        if self.free() == (0, 0) {
+        if self.free() == (0, 0) || self.standing.claiming(Moment::now()) == Claiming::Nothing {
             return Ok(Round::default());
         }
         let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;

@@ -2,6 +2,8 @@
 //!
 //! It never decides why: the runners collect leases with their reasons.
 
+use std::collections::HashSet;
+
 use crate::{
     dispatch::Claimer,
     error::Result,
@@ -32,6 +34,18 @@ impl Claimer {
             Err(error) => {
                 self.returns.put_back(returned);
                 Err(error)
+            }
+        }
+    }
+
+    /// A round that panicked may hold leases of work that never was in progress.
+    pub(super) fn return_orphans(&self) {
+        let mut known: HashSet<Fence> = self.turns.fences().into_iter().collect();
+        known.extend(self.activities.fences());
+        known.extend(self.returns.fences());
+        for kind in [Kind::Turn, Kind::Activity] {
+            for fence in self.keeper.held(kind).into_iter().filter(|fence| !known.contains(fence)) {
+                self.returns.push(kind, fence, Return::Stopped);
             }
         }
     }

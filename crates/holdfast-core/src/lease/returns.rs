@@ -42,6 +42,11 @@ impl Returns {
         std::mem::take(&mut *self.lock())
     }
 
+    /// The leases that wait here.
+    pub fn fences(&self) -> Vec<Fence> {
+        self.lock().iter().map(|returned| returned.fence).collect()
+    }
+
     /// Puts back those that could not be given back.
     pub fn put_back(&self, returned: Vec<Returned>) {
         self.lock().extend(returned);

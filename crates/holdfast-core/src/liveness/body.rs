@@ -60,12 +60,14 @@ impl Body {
     /// Registers the node under a new epoch.
     pub(super) async fn register(&mut self) -> Result<()> {
         let id = self.lock_key().id.clone();
+        let sent = Moment::now();
         let statements = Arc::clone(self.node.provider.statements());
         let session = self.session().await?;
         failpoint::hit("node.register.before");
         let key = node::register(session, &statements, &id).await?;
         failpoint::hit("node.register.after");
         *self.lock_key() = key;
+        self.node.standing.heard(sent);
         Ok(())
     }
 
@@ -104,6 +106,9 @@ impl Body {
     }
 
     fn next_step(&self) -> Instant {
+        if self.node.standing.stuck().is_some() {
+            return Instant::now() + self.node.config.watch_interval();
+        }
         if self.sweeping {
             return Instant::now();
         }
@@ -118,6 +123,10 @@ impl Body {
 
     async fn step(&mut self) -> Result<()> {
         let now = Instant::now();
+        if self.node.standing.stuck().is_some() {
+            // Others are to take over what this node holds.
+            return Ok(());
+        }
         if self.pulse.next() <= now {
             return self.beat().await;
         }
@@ -144,6 +153,9 @@ impl Body {
         match self.send_heartbeat(recovery).await {
             Ok(answer) => {
                 self.outage.answered(sent, Moment::now());
+                if answer.alive {
+                    self.node.standing.heard(sent);
+                }
                 self.node.provider.counters().heartbeats.add(1);
                 self.heed(answer).await
             }

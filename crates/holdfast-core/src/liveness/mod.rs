@@ -8,8 +8,12 @@ mod pulse;
 mod standing;
 mod tell;
 mod thread;
+mod watch;
+mod watchdog;
 
 pub(crate) use outage::Outage;
 pub(crate) use pulse::Pulse;
 pub(crate) use standing::{Claiming, Standing};
 pub(crate) use thread::{Liveness, LivenessEvents, Node};
+pub(crate) use watch::LoopLife;
+pub(crate) use watchdog::LoopState;

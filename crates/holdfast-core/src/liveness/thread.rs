@@ -18,11 +18,11 @@ use crate::{
     error::{Error, ErrorKind, Result},
     lease::{Keeper, Kind},
     limits,
-    liveness::{Standing, body::Body},
+    liveness::{LoopLife, Standing, body::Body, watch::Watch},
     provider::Provider,
     session::SessionBook,
     store::{Fence, NodeKey},
-    telemetry::Backoff,
+    telemetry::{Backoff, Progress},
 };
 
 /// What the liveness thread tells the runtime. Calls are short and never wait.
@@ -33,6 +33,16 @@ pub(crate) trait LivenessEvents: Send + Sync {
     fn declared_dead(&self);
     /// Others' work was released, or own claims came back: there may be something to claim.
     fn released(&self);
+    /// The node fences itself: nothing may be started, what runs is told to stop.
+    fn fenced(&self);
+    /// The JavaScript loop stands still: what it has not begun goes back.
+    fn loop_stalled(&self);
+    /// It stands still for too long: its leases are given up.
+    fn loop_hung(&self);
+    /// What held the node up is over.
+    fn may_go_on(&self);
+    /// What JavaScript has in hand and for how long, the youngest first.
+    fn running(&self) -> Vec<(String, Duration)>;
 }
 
 /// What a runtime shares with its liveness thread.
@@ -45,6 +55,10 @@ pub(crate) struct Node {
     /// The key it is registered under.
     pub(crate) key: Arc<Mutex<NodeKey>>,
     pub(crate) standing: Arc<Standing>,
+    /// Signs of life of the JavaScript loop.
+    pub(crate) life: Arc<LoopLife>,
+    /// The parts that are watched.
+    pub(crate) parts: Vec<Arc<Progress>>,
 }
 
 /// The running thread.
@@ -61,10 +75,11 @@ impl Liveness {
         let (stop, stopped) = watch::channel(false);
         let (registered, registration) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
+        let watch = Watch::new(node.clone(), Arc::clone(&events));
         let body = Body::new(node, events);
         let thread = std::thread::Builder::new()
             .name("holdfast-liveness".to_owned())
-            .spawn(move || run_thread(body, stopped, registered, ending))
+            .spawn(move || run_thread(body, watch, stopped, registered, ending))
             .map_err(|error| Error::new(ErrorKind::Internal, "start the liveness thread").caused_by(error))?;
         let dead =
             || Error::new(ErrorKind::Internal, "the liveness thread ended before it registered the node");
@@ -88,6 +103,7 @@ impl Liveness {
 
 fn run_thread(
     mut body: Body,
+    mut watch: Watch,
     mut stopped: watch::Receiver<bool>,
     registered: oneshot::Sender<Result<()>>,
     ending: oneshot::Sender<()>,
@@ -100,7 +116,10 @@ fn run_thread(
             // The starter waits for this answer.
             let _ = registered.send(outcome);
             if !failed {
-                keep_running(&mut body, &mut stopped).await;
+                tokio::select! {
+                    () = keep_beating(&mut body, &mut stopped) => {}
+                    () = keep_watching(&mut watch) => {}
+                }
             }
         }),
         Err(error) => {
@@ -114,10 +133,17 @@ fn run_thread(
 }
 
 /// Runs the loop until it is stopped; one that panicked begins again.
-async fn keep_running(body: &mut Body, stopped: &mut watch::Receiver<bool>) {
+async fn keep_beating(body: &mut Body, stopped: &mut watch::Receiver<bool>) {
     let mut backoff = Backoff::new(limits::RETRY_BASE, limits::RETRY_MAX);
     while AssertUnwindSafe(body.run(stopped)).catch_unwind().await.is_err() {
         body.restarted();
         tokio::time::sleep(backoff.next_delay()).await;
+    }
+}
+
+/// Watches until it is dropped.
+async fn keep_watching(watch: &mut Watch) {
+    while AssertUnwindSafe(watch.run()).catch_unwind().await.is_err() {
+        watch.restarted();
     }
 }

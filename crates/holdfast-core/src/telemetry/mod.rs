@@ -1,12 +1,15 @@
-//! What the engine counts and tells, the pauses it makes, the errors it records, where log lines go.
+//! What the engine counts and tells, the pauses it makes, the errors it records, the signs of life of its parts, where log
+//! lines go.
 
 mod backoff;
 mod counters;
 mod events;
 mod failure;
 pub mod logging;
+mod progress;
 
 pub use backoff::{Backoff, unit};
 pub use counters::{Counter, Counters, RunCounters};
 pub use events::{Audience, Bell, Event, Events, Level};
 pub use failure::{FailureClass, error_payload};
+pub use progress::Progress;

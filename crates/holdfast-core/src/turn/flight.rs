@@ -2,7 +2,7 @@
 //!
 //! Invariant: at most one flight for each instance, so no instance runs twice in one process.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Instant};
 
 use holdfast_replay::{Execution, FrameId};
 
@@ -23,6 +23,8 @@ pub(crate) struct Flight {
     pub(crate) version: String,
     /// Claimed alone.
     pub(crate) isolated: bool,
+    /// When it was handed over.
+    pub(crate) since: Instant,
     /// Its frame.
     pub(crate) frame: FrameId,
     /// Its execution; absent while its result is being committed.
@@ -116,6 +118,11 @@ impl TurnTable {
         awaited.map(|flight| (flight.frame, flight.claimed.instance.clone())).collect()
     }
 
+    /// All turns in progress.
+    pub(crate) fn flights(&self) -> impl Iterator<Item = &Flight> {
+        self.flights.values()
+    }
+
     /// Instances in progress.
     pub(crate) fn instances(&self) -> Vec<String> {
         self.flights.keys().cloned().collect()
@@ -189,6 +196,7 @@ mod tests {
             node: node(),
             version: "1.0.0".to_owned(),
             isolated: false,
+            since: Instant::now(),
             frame,
             execution: running.then(|| Execution::begin("i".to_owned(), 1, start, 0)),
             consumed: Vec::new(),

@@ -3,6 +3,7 @@
 mod cache;
 mod commit;
 mod flight;
+mod handing_over;
 mod load;
 mod park;
 mod runner;

@@ -5,7 +5,7 @@
 //! nothing of the instance is given up for it. Its messages stay, its activities, timers and children go on, its parent is
 //! not told. A cancel request ends also what is parked. It never decides when an instance is resumed.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use holdfast_replay::{FrameId, Message, MessageBody, Payload, Reply, ReplyOutcome};
 
@@ -57,6 +57,7 @@ impl TurnRunner {
                 claimed,
                 node: node.clone(),
                 version,
+                since: Instant::now(),
                 isolated: false,
                 frame,
                 execution: None,

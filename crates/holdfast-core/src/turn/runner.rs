@@ -321,6 +321,7 @@ impl TurnRunner {
                 node: node.clone(),
                 version,
                 isolated,
+                since: Instant::now(),
                 frame,
                 execution: None,
                 consumed,

@@ -2,7 +2,11 @@
 //!
 //! A frame is kept only when its turn was committed. It never talks to JavaScript but to have a frame forgotten.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Instant,
+};
 
 use holdfast_replay::{Execution, FrameId, TurnResult};
 
@@ -67,10 +71,15 @@ impl TurnRunner {
         self.provider.committer().settle(
             CommitItem::Turn(Box::new(commit)),
             Box::new(move |outcome| {
-                if matches!(outcome, Ok(CommitOutcome::Done { .. })) {
-                    tally.add_to(&runner.counters);
+                let settled = AssertUnwindSafe(|| {
+                    if matches!(outcome, Ok(CommitOutcome::Done { .. })) {
+                        tally.add_to(&runner.counters);
+                    }
+                    Arc::clone(&runner).settled(&instance, fence, proof, left, outcome);
+                });
+                if catch_unwind(settled).is_err() {
+                    runner.dismiss(&instance, fence);
                 }
-                runner.settled(&instance, fence, proof, left, outcome);
             }),
         );
         failpoint::hit("turn.submit.after");
@@ -109,6 +118,16 @@ impl TurnRunner {
         }
         self.outbox.evict(evict);
         failpoint::hit("turn.settled.after");
+    }
+
+    /// Hearing of the outcome went wrong: whatever it was, the turn is over here, and its lease goes back if it stands.
+    fn dismiss(&self, instance: &str, fence: Fence) {
+        self.provider.counters().parts_restarted.add(1);
+        self.keeper.let_go(Kind::Turn, fence);
+        if let Some(flight) = self.take_out(instance) {
+            self.outbox.evict([flight.frame]);
+        }
+        self.returns.push(Kind::Turn, fence, Return::Abandoned);
     }
 
     /// The server refused what this turn writes: the instance is parked with the reason, or, when it was to be cancelled, ends

@@ -3,6 +3,7 @@
 mod dispatch_cost;
 mod engine;
 mod engine_faults;
+mod engine_fence;
 mod engine_liveness;
 mod engine_load;
 mod engine_network;

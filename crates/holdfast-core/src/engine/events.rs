@@ -1,0 +1,77 @@
+//! What the liveness thread sets off in the other rooms. Calls are short and never wait.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::Notify;
+
+use crate::{
+    activity::ActivityRunner,
+    crossing::{AbortReason, Outbox},
+    lease::Kind,
+    liveness::LivenessEvents,
+    store::Fence,
+    turn::TurnRunner,
+};
+
+pub(super) struct Events {
+    pub(super) turns: Arc<TurnRunner>,
+    pub(super) activities: Arc<ActivityRunner>,
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) wake: Arc<Notify>,
+}
+
+impl Events {
+    /// What JavaScript has not begun goes back, with its delivery.
+    fn give_back_unstarted(&self) {
+        let unstarted = self.outbox.drain();
+        self.turns.give_back(unstarted.turns);
+        self.activities.give_back(unstarted.activities);
+        self.wake.notify_one();
+    }
+}
+
+impl LivenessEvents for Events {
+    fn lost(&self, kind: Kind, fence: Fence) {
+        match kind {
+            Kind::Turn => self.turns.lost(fence),
+            Kind::Activity => self.activities.lost(fence, AbortReason::Cancelled),
+        }
+    }
+
+    fn declared_dead(&self) {
+        self.turns.drop_live();
+        self.activities.abort_all(AbortReason::Lost);
+    }
+
+    fn released(&self) {
+        self.wake.notify_one();
+    }
+
+    fn fenced(&self) {
+        self.give_back_unstarted();
+        self.activities.abort_all(AbortReason::Lost);
+    }
+
+    fn loop_stalled(&self) {
+        self.give_back_unstarted();
+    }
+
+    fn loop_hung(&self) {
+        self.give_back_unstarted();
+        self.turns.hand_over();
+        self.activities.hand_over();
+        self.wake.notify_one();
+    }
+
+    fn may_go_on(&self) {
+        self.outbox.nudge();
+        self.wake.notify_one();
+    }
+
+    fn running(&self) -> Vec<(String, Duration)> {
+        let mut all = self.turns.in_hand();
+        all.extend(self.activities.in_hand());
+        all.sort_by(|(a, a_time), (b, b_time)| (a_time, a).cmp(&(b_time, b)));
+        all
+    }
+}

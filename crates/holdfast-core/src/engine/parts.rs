@@ -1,0 +1,97 @@
+//! The parts of a running engine that must not end: a part that panics is started again, an answer that makes its handler
+//! panic costs its own turn or activity.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::FutureExt;
+use tokio::sync::mpsc;
+
+use crate::{
+    activity::ActivityRunner,
+    crossing::{ActivityAnswer, Answers, Broken, Outbox, Whose},
+    limits,
+    provider::Provider,
+    telemetry::{Backoff, Counters, Level, Progress},
+    turn::TurnRunner,
+};
+
+/// A part that ran this long before it panicked begins with a short pause again.
+const GOOD_RUN: Duration = Duration::from_secs(60);
+
+/// Runs a part to its end; after a panic it is begun `again`, after a pause that grows.
+pub(super) async fn keep_running<F: Future<Output = ()>>(
+    provider: Arc<Provider>,
+    part: &'static str,
+    begin: impl Fn(bool) -> F,
+) {
+    let mut backoff = Backoff::new(limits::RETRY_BASE, limits::RETRY_MAX);
+    let mut again = false;
+    loop {
+        let began = Instant::now();
+        if AssertUnwindSafe(begin(again)).catch_unwind().await.is_ok() {
+            return;
+        }
+        again = true;
+        provider.counters().parts_restarted.add(1);
+        let text = format!("the {part} panicked and is started again");
+        provider.events().emit("part-restarted", Level::Error, text, serde_json::json!({ "part": part }));
+        if began.elapsed() >= GOOD_RUN {
+            backoff.reset();
+        }
+        tokio::time::sleep(backoff.next_delay()).await;
+    }
+}
+
+/// Hands answers to their runners; ends when the engine is dropped or stopped.
+pub(super) struct Answering {
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) turns: Arc<TurnRunner>,
+    pub(super) activities: Arc<ActivityRunner>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) progress: Arc<Progress>,
+}
+
+impl Answering {
+    pub(super) async fn run(self, mut received: mpsc::UnboundedReceiver<String>) {
+        while let Some(text) = received.recv().await {
+            self.progress.step();
+            self.hand_out(&text);
+            self.progress.idle();
+        }
+    }
+
+    fn hand_out(&self, text: &str) {
+        let answers = Answers::parse(text);
+        for reply in answers.turns {
+            let frame = reply.frame;
+            self.guarded(|| self.turns.answer(reply), || self.turns.abandon(frame));
+        }
+        for answer in answers.activities {
+            let ActivityAnswer { h, .. } = answer;
+            self.guarded(|| self.activities.answer(h, answer.result()), || self.activities.abandon(h));
+        }
+        for Broken { whose, error } in answers.broken {
+            tracing::error!(error = %error.full_text(), ?whose, "an answer of JavaScript cannot be read");
+            match whose {
+                Whose::Turn(frame) => self.turns.unreadable(frame, &error),
+                Whose::Activity(h) => self.activities.unreadable(h, &error),
+                Whose::Unknown => {
+                    let unstarted = self.outbox.unstarted();
+                    self.turns.give_up(&unstarted.turns);
+                    self.activities.give_up(&unstarted.activities);
+                }
+            }
+        }
+    }
+
+    fn guarded(&self, handle: impl FnOnce(), otherwise: impl FnOnce()) {
+        if catch_unwind(AssertUnwindSafe(handle)).is_err() {
+            self.counters.parts_restarted.add(1);
+            otherwise();
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Turns whose answer may not come, or was lost on its way in: their leases go back. And what JavaScript has in hand.
+
+use std::time::Duration;
+
+use holdfast_replay::FrameId;
+
+use crate::{
+    lease::{Kind, Return},
+    store::Fence,
+    turn::TurnRunner,
+};
+
+impl TurnRunner {
+    /// Handling an answer went wrong half way: the turn goes back and is replayed. Its delivery counts.
+    pub(crate) fn abandon(&self, frame: FrameId) {
+        let instance = self.lock().by_frame(frame).map(|flight| flight.claimed.instance.clone());
+        if let Some(flight) = instance.and_then(|instance| self.take_out(&instance)) {
+            self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
+            self.outbox.evict([frame]);
+        }
+    }
+
+    /// JavaScript does not answer for a long time: the leases go back, the turns stay in progress. One that is answered
+    /// after all is settled if nobody took it, or goes on under a new lease if this node claims it again.
+    pub(crate) fn hand_over(&self) {
+        for flight in self.lock().flights().filter(|flight| flight.execution.is_some()) {
+            self.returns.push(Kind::Turn, flight.claimed.fence, Return::Stopped);
+        }
+    }
+
+    /// Every lease that a turn in progress stands on.
+    pub(crate) fn fences(&self) -> Vec<Fence> {
+        let table = self.lock();
+        table.flights().flat_map(|flight| [Some(flight.claimed.fence), flight.waiting]).flatten().collect()
+    }
+
+    /// What JavaScript has in hand, with the time since it was handed over.
+    pub(crate) fn in_hand(&self) -> Vec<(String, Duration)> {
+        let table = self.lock();
+        let awaited = table.flights().filter(|flight| flight.execution.is_some());
+        awaited
+            .map(|flight| {
+                let name =
+                    format!("orchestration {:?} of {:?}", flight.claimed.name, flight.claimed.instance);
+                (name, flight.since.elapsed())
+            })
+            .collect()
+    }
+}
