@@ -728,6 +728,12 @@ export interface ResumeResult {
     resumed: boolean;
 }
 
+/** What `retryInstance` tells. */
+export interface RetryResult {
+    /** False when the instance was not poisoned. */
+    retried: boolean;
+}
+
 /** What `getSystemMetrics` gives. */
 export interface SystemMetrics {
     totalInstances: number;
@@ -1737,6 +1743,16 @@ declare abstract class Management {
     resumeBulk(filter?: ResumeFilter): Promise<{
         resumed: number;
     }>;
+    /**
+     * Runs a poisoned instance again where it stood, with deliveries anew: steps that have a result do not run again, messages
+     * that waited are still there. It is recorded in the history as `OrchestrationRetried`. A parent that was told of the end is
+     * not told again. Rejects when there is no such instance.
+     *
+     * @example
+     * const { instances } = await client.listInstances({ code: 'POISONED' })
+     * for (const { instanceId } of instances) await client.retryInstance(instanceId)
+     */
+    retryInstance(instanceId: string): Promise<RetryResult>;
     /** An instance with all its descendants; rejects when there is none. */
     getInstanceTree(instanceId: string): Promise<InstanceTree>;
     /**

@@ -47,6 +47,7 @@ export type {
   QueueDepths,
   ResumeFilter,
   ResumeResult,
+  RetryResult,
   SystemMetrics,
   Time,
 } from './management-shapes.js'

@@ -50,6 +50,12 @@ export interface ResumeResult {
   resumed: boolean
 }
 
+/** What `retryInstance` tells. */
+export interface RetryResult {
+  /** False when the instance was not poisoned. */
+  retried: boolean
+}
+
 /** What `listInstances` gives. */
 export interface InstancePage {
   /** Newest first. */

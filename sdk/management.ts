@@ -20,6 +20,7 @@ import {
   type QueueDepths,
   type ResumeFilter,
   type ResumeResult,
+  type RetryResult,
   type SystemMetrics,
   bulkOf,
   cursorOf,
@@ -200,6 +201,19 @@ export abstract class Management {
   /** Continues all parked instances that pass a filter, and tells how many these are. */
   async resumeBulk(filter: ResumeFilter = {}): Promise<{ resumed: number }> {
     return await this.#ask<{ resumed: number }>({ op: 'resumeBulk', ...resumingOf(filter) })
+  }
+
+  /**
+   * Runs a poisoned instance again where it stood, with deliveries anew: steps that have a result do not run again, messages
+   * that waited are still there. It is recorded in the history as `OrchestrationRetried`. A parent that was told of the end is
+   * not told again. Rejects when there is no such instance.
+   *
+   * @example
+   * const { instances } = await client.listInstances({ code: 'POISONED' })
+   * for (const { instanceId } of instances) await client.retryInstance(instanceId)
+   */
+  async retryInstance(instanceId: string): Promise<RetryResult> {
+    return await this.#ask<RetryResult>({ op: 'retry', instance: checkInstanceId(instanceId) })
   }
 
   /** An instance with all its descendants; rejects when there is none. */

@@ -47,6 +47,8 @@ pub(crate) struct Cursor {
     pub(crate) cancel: Option<CancelRequest>,
     /// The terminal event, if the execution has ended.
     pub(crate) terminal: Option<EventBody>,
+    /// Its first turn was never answered: it was poisoned, and is retried.
+    pub(crate) unrun: bool,
     /// How many events.
     pub(crate) len: u32,
     /// About how many bytes they take.
@@ -75,6 +77,7 @@ impl Cursor {
             commands: Vec::new(),
             cancel: None,
             terminal: None,
+            unrun: false,
             len: 1,
             bytes,
         };
@@ -88,7 +91,9 @@ impl Cursor {
         if event.id.0 != self.len + 1 {
             return Err(corrupt(event.id, format!("ids have a gap: {} follows {}", event.id.0, self.len)));
         }
-        if self.terminal.is_some() {
+        if matches!(event.body, EventBody::OrchestrationRetried {}) {
+            self.retried(event.id)?;
+        } else if self.terminal.is_some() {
             return Err(corrupt(event.id, "it goes on after its end"));
         }
         self.len = event.id.0;
@@ -96,6 +101,7 @@ impl Cursor {
         self.last_at_ms = event.at_ms;
         match &event.body {
             EventBody::OrchestrationStarted(_) => Err(corrupt(event.id, "it starts twice")),
+            EventBody::OrchestrationRetried {} => Ok(()),
             EventBody::OrchestrationCompleted { .. }
             | EventBody::OrchestrationFailed { .. }
             | EventBody::OrchestrationContinuedAsNew { .. } => {
@@ -113,6 +119,17 @@ impl Cursor {
                     None => self.fact(event),
                 },
             },
+        }
+    }
+
+    /// The end is taken back. An execution that was poisoned before its first turn was answered has not run yet.
+    fn retried(&mut self, id: EventId) -> Result<(), CorruptHistory> {
+        match self.terminal.take() {
+            Some(EventBody::OrchestrationFailed { .. }) => {
+                self.unrun = self.commands.is_empty() && self.facts.is_empty();
+                Ok(())
+            }
+            _ => Err(corrupt(id, "it takes back an end that is not there")),
         }
     }
 

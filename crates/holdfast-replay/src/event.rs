@@ -123,6 +123,8 @@ pub enum EventBody {
     OrchestrationCompleted { output: Payload },
     /// Ended with an error (also: cancelled, poisoned).
     OrchestrationFailed { error: Payload },
+    /// Somebody asked to run a poisoned execution again: the end before this event is taken back.
+    OrchestrationRetried {},
     /// Ended here and goes on as the next execution.
     OrchestrationContinuedAsNew { input: Payload, version: Option<String> },
     /// Somebody asked to cancel the instance.

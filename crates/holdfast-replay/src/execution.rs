@@ -8,8 +8,8 @@
 
 pub use crate::turn::{Effect, End, TurnResult};
 use crate::{
-    Activation, CarriedKind, CorruptHistory, ErrorPayload, Event, EventBody, EventId, FrameId, LocalResult,
-    Message, Mismatch, ParentLink, Payload, Reply, ReplyCommand, ReplyOutcome, StartInfo,
+    Activation, CorruptHistory, ErrorPayload, Event, EventBody, EventId, FrameId, LocalResult, Message,
+    Mismatch, ParentLink, Payload, Reply, ReplyCommand, ReplyOutcome, StartInfo,
     activation::{ActivationStart, Fact},
     books::Books,
     cancel::{CancelRequest, close_open, take_back_open},
@@ -38,6 +38,8 @@ struct Cold {
     commands: Vec<Recorded>,
     /// The terminal event, when the history has one.
     terminal: Option<EventBody>,
+    /// The first turn was never answered.
+    unrun: bool,
 }
 
 /// An activation that was handed out and not answered yet.
@@ -124,6 +126,7 @@ impl Execution {
                 fact_events: cursor.fact_events,
                 commands: cursor.commands,
                 terminal: cursor.terminal,
+                unrun: cursor.unrun,
             }),
             given: None,
             warm: false,
@@ -223,16 +226,6 @@ impl Execution {
         self.close_turn(turn, Some(End::Failed { error }))
     }
 
-    /// True once somebody asked to cancel: it ends as cancelled whatever its code does.
-    pub fn is_cancelled(&self) -> bool {
-        self.cancel.is_some()
-    }
-
-    /// The messages that it waits for, in the order of the waits.
-    pub fn open_waits(&self) -> Vec<(CarriedKind, String)> {
-        self.books.mailboxes.open_waits()
-    }
-
     /// Events recorded, those of completed turns included.
     pub fn history_len(&self) -> u32 {
         self.len
@@ -290,6 +283,7 @@ impl Execution {
             given: u32::try_from(given).expect("an inbox batch is bounded"),
             events: self.len,
             terminal: cold.and_then(|cold| cold.terminal.as_ref()),
+            unrun: cold.is_some_and(|cold| cold.unrun),
         };
         standing.check(reply)
     }

@@ -5,6 +5,7 @@ mod listing;
 mod operations;
 mod removal;
 mod resuming;
+mod retrying;
 pub mod wire;
 
 pub use self::{

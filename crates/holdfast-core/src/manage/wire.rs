@@ -48,6 +48,9 @@ enum Request {
         roots: RootChoice,
         retention: RetentionChoice,
     },
+    Retry {
+        instance: String,
+    },
     Explain {
         instance: String,
     },
@@ -166,6 +169,7 @@ pub async fn manage(manager: &Manager, request: &str) -> Result<String> {
                 &json!({ "instancesProcessed": processed, "executionsDeleted": pruned.executions, "eventsDeleted": pruned.events }),
             )
         }
+        Request::Retry { instance } => write(&json!({ "retried": manager.retry(&instance).await? })),
         Request::Explain { instance } => write(&manager.explain(&instance).await?),
         Request::Resume { instance } => write(&json!({ "resumed": manager.resume(&instance).await? })),
         Request::ResumeBulk { filter, limit } => {

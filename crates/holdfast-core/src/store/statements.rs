@@ -92,7 +92,7 @@ statements! {
     commit_delete_timers: "commit/delete_timers", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
     commit_delete_values: "commit/delete_values", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_end_activities: "commit/end_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
-    commit_end_turns: "commit/end_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
+    commit_end_turns: "commit/end_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY];
     commit_find_settled_activities: "commit/find_settled_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
     commit_find_settled_turns: "commit/find_settled_turns", [TEXT_ARRAY, INT8_ARRAY];
     commit_insert_activities: "commit/insert_activities", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
@@ -147,6 +147,12 @@ statements! {
     manage_read_metrics: "manage/read_metrics", [];
     manage_read_stats: "manage/read_stats", [TEXT];
     manage_resume: "manage/resume", [TEXT_ARRAY];
+    manage_find_poisoned: "manage/find_poisoned", [TEXT];
+    manage_retry_activities: "manage/retry_activities", [TEXT, INT8, INT4_ARRAY, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
+    manage_retry_children: "manage/retry_children", [TEXT, INT8, INT4_ARRAY, INT8, TEXT_ARRAY];
+    manage_retry_history: "manage/retry_history", [TEXT, INT8, INT4, INT8];
+    manage_retry_instance: "manage/retry_instance", [TEXT, INT8, INT4, INT8];
+    manage_retry_open: "manage/retry_open", [TEXT, INT8, INT4, INT8];
     manage_tree: "manage/tree", [TEXT];
 }
 

@@ -26,6 +26,9 @@ pub(super) fn turn_commit(flight: &Flight, result: TurnResult, history_len: u32)
         apply(&mut commit, effect);
     }
     commit.end = result.end.map(turn_end);
+    if commit.poisoned {
+        commit.cancelled_timers.clear();
+    }
     commit
 }
 
@@ -99,6 +102,7 @@ fn empty(claimed: &ClaimedTurn, node: &NodeKey, version: &str) -> TurnCommit {
         end: None,
         park: None,
         unparks: claimed.parked,
+        poisoned: claimed.poisoned,
     }
 }
 

@@ -311,6 +311,8 @@ impl TurnRunner {
                     continue;
                 }
             };
+            // A poisoned turn uses nothing up: a retry finds its messages where they are.
+            let messages = if claimed.poisoned { Vec::new() } else { messages };
             let accepted = execution.accept(messages, claimed.now_ms);
             self.provider.counters().messages_dropped.add(accepted.dropped.len() as u64);
             let mut consumed = accepted.accepted;

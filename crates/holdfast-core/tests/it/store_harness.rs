@@ -272,6 +272,7 @@ pub(crate) fn turn_of(claimed: &ClaimedTurn, node: &NodeKey) -> TurnCommit {
         end: None,
         park: None,
         unparks: false,
+        poisoned: false,
     };
     if claimed.history_len == 0 {
         turn.append("OrchestrationStarted", None);

@@ -51,6 +51,8 @@ pub struct TurnCommit {
     pub park: Option<Park>,
     /// The instance was parked and this turn goes on with it.
     pub unparks: bool,
+    /// Its deliveries are used up: what is left in the inbox stays, for a retry.
+    pub poisoned: bool,
 }
 
 /// Why an instance is parked.

@@ -28,6 +28,7 @@ columns! {
         fence: i64,
         owner: &'a str,
         owner_epoch: i64,
+        poisoned: bool,
     }
 }
 
@@ -60,6 +61,7 @@ impl<'a> Settle<'a> {
                     fence: turn.fence.0,
                     owner: &turn.node.id,
                     owner_epoch: turn.node.epoch,
+                    poisoned: turn.poisoned,
                 });
                 self.ended_items.push(index);
                 return;

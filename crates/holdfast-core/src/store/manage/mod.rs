@@ -8,6 +8,7 @@ mod list;
 mod look;
 mod remove;
 mod resume;
+mod retry;
 
 pub use self::{
     explain::{Found, FoundActivity, FoundChild, FoundInstance, explain},
@@ -18,4 +19,5 @@ pub use self::{
     },
     remove::{Deleted, Pruned, delete_tree, prune},
     resume::resume,
+    retry::{Poisoned, poisoned, retry},
 };
