@@ -1294,7 +1294,7 @@ export interface Task<T = unknown> extends PromiseLike<T> {
 
 /**
  * A policy in the form that `scheduleActivityWithRetry` takes: other backoff words count as `linear`, and a try that runs out
- * of `timeoutMs` is not followed by another.
+ * of `timeoutMs` fails the call at once (`finalTimeout`).
  */
 export interface ActivityRetryPolicy extends Omit<RetryPolicy, 'backoff' | 'maxAttempts'> {
     /** Tries in all, the first included. */
@@ -1322,6 +1322,8 @@ export interface RetryPolicy {
     jitterPercent?: number;
     /** Time limit of one try, in ms. Default: none. */
     timeoutMs?: number;
+    /** Whether a try that runs out of `timeoutMs` fails the activity at once, while its code may still be stopping. Default: false. */
+    finalTimeout?: boolean;
     /** Time limit over all tries and delays, in ms. Default: none. */
     totalTimeoutMs?: number;
     /** Names of errors that are not tried again. Default: none. */

@@ -23,6 +23,8 @@ export interface RetryPolicy {
   jitterPercent?: number
   /** Time limit of one try, in ms. Default: none. */
   timeoutMs?: number
+  /** Whether a try that runs out of `timeoutMs` fails the activity at once, while its code may still be stopping. Default: false. */
+  finalTimeout?: boolean
   /** Time limit over all tries and delays, in ms. Default: none. */
   totalTimeoutMs?: number
   /** Names of errors that are not tried again. Default: none. */
@@ -31,7 +33,7 @@ export interface RetryPolicy {
 
 /**
  * A policy in the form that `scheduleActivityWithRetry` takes: other backoff words count as `linear`, and a try that runs out
- * of `timeoutMs` is not followed by another.
+ * of `timeoutMs` fails the call at once (`finalTimeout`).
  */
 export interface ActivityRetryPolicy extends Omit<RetryPolicy, 'backoff' | 'maxAttempts'> {
   /** Tries in all, the first included. */
@@ -66,9 +68,8 @@ export function fromActivityRetry(policy: ActivityRetryPolicy, what: string): Re
   const { backoff: word, ...rest } = policy
   const backoff = word === undefined || word === 'exponential' ? 'exponential' : word === 'fixed' ? 'fixed' : 'linear'
   const baseDelayMs = backoff === 'fixed' ? 1000 : 100
-  // In this form a try that runs out of time ends the call.
-  const nonRetryable = rest.timeoutMs === undefined ? rest.nonRetryable : [...(rest.nonRetryable ?? []), 'TimeoutError']
-  return { baseDelayMs, maxDelayMs: 30_000, jitterPercent: 0, ...rest, backoff, ...(nonRetryable === undefined ? {} : { nonRetryable }) }
+  const final = rest.timeoutMs === undefined ? {} : { finalTimeout: true }
+  return { baseDelayMs, maxDelayMs: 30_000, jitterPercent: 0, ...final, ...rest, backoff }
 }
 
 function checkField(key: string, value: unknown, what: string): unknown {
@@ -82,6 +83,10 @@ function checkField(key: string, value: unknown, what: string): unknown {
   if (key === 'backoff') {
     if (value === 'exponential' || value === 'linear' || value === 'fixed') return value
     throw invalidArgument(`${what} must be 'exponential', 'linear' or 'fixed'`)
+  }
+  if (key === 'finalTimeout') {
+    if (typeof value === 'boolean') return value
+    throw invalidArgument(`${what} must be true or false`)
   }
   if (key === 'nonRetryable') {
     if (Array.isArray(value) && value.every((name) => typeof name === 'string')) return value as string[]
@@ -101,6 +106,7 @@ export interface CheckedRetry {
   maxDelayMs: number
   jitterPercent: number
   timeoutMs?: number
+  finalTimeout?: boolean
   totalTimeoutMs?: number
   nonRetryable: readonly string[]
 }
@@ -114,7 +120,8 @@ export function checkedRetry(policy: RetryPolicy): CheckedRetry {
 /** The pause before the next try after the failed try `attempt` (from 1), or undefined to give up; as the engine decides. */
 export function retryDelay(policy: CheckedRetry, attempt: number, error: unknown, elapsedMs: number): number | undefined {
   const { name, retryable } = (error ?? {}) as { name?: unknown; retryable?: unknown }
-  if (attempt >= policy.maxAttempts || retryable === false || policy.nonRetryable.includes(String(name))) return undefined
+  const isFinal = policy.nonRetryable.includes(String(name)) || (policy.finalTimeout === true && name === 'TimeoutError')
+  if (attempt >= policy.maxAttempts || retryable === false || isFinal) return undefined
   const factor = policy.backoff === 'fixed' ? 1 : policy.backoff === 'linear' ? attempt : 2 ** (attempt - 1)
   const pause = Math.min(policy.baseDelayMs * factor, policy.maxDelayMs)
   const share = (pause * policy.jitterPercent) / 100

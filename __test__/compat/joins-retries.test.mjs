@@ -1,7 +1,7 @@
 // Rules "all and race" and "Retries".
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { liveApp, outputOf, until } from '../support/live.mjs'
+import { gate, liveApp, outputOf, until } from '../support/live.mjs'
 
 const echo = async (_ctx, input) => input
 const fail = async (_ctx, text) => {
@@ -228,15 +228,16 @@ describe('retries', () => {
 
   test('timeoutMs ends a try, which fails the call at once and is not tried again', async (t) => {
     let runs = 0
+    const told = gate()
+    t.after(() => told.open())
     const app = await liveApp(t, {
       activities: {
         async slow(ctx) {
           runs += 1
           await untilAborted(ctx)
-          await new Promise((resolve) => setTimeout(resolve, 500))
+          await told.promise
         },
       },
-      options: { activityCancellationGracePeriodMs: 50 },
       *main(ctx) {
         try {
           yield ctx.scheduleActivityWithRetry('slow', null, { maxAttempts: 3, timeoutMs: 50 })

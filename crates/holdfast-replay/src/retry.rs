@@ -35,6 +35,9 @@ pub struct RetryPolicy {
     /// Time limit of one try, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// A try that runs out of time ends the activity at once.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub final_timeout: bool,
     /// Time limit over all tries and delays, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_timeout_ms: Option<u64>,
@@ -53,6 +56,7 @@ impl Default for RetryPolicy {
             max_delay_ms: 60_000,
             jitter_percent: 25,
             timeout_ms: None,
+            final_timeout: false,
             total_timeout_ms: None,
             non_retryable: Vec::new(),
         }
@@ -112,6 +116,8 @@ impl RetryPolicy {
         let Ok(seen) = serde_json::from_str::<Seen<'_>>(error.as_str()) else { return false };
         let name = seen.name.and_then(|name| serde_json::from_str::<String>(name.get()).ok());
         seen.retryable.is_some_and(|retryable| retryable.get() == "false")
-            || name.is_some_and(|name| self.non_retryable.contains(&name))
+            || name.is_some_and(|name| {
+                self.non_retryable.contains(&name) || (self.final_timeout && name == "TimeoutError")
+            })
     }
 }

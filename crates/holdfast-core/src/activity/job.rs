@@ -42,7 +42,7 @@ pub(super) fn job(claimed: &ClaimedActivity, node: &NodeKey, limits: &ActivityLi
     })
 }
 
-fn policy(claimed: &ClaimedActivity) -> Option<RetryPolicy> {
+pub(super) fn policy(claimed: &ClaimedActivity) -> Option<RetryPolicy> {
     claimed.retry.as_deref().and_then(|text| serde_json::from_str(text).ok())
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    activity::{ActivityRunner, tell},
+    activity::{ActivityRunner, job::policy, tell},
     crossing::{AbortReason, ActivityResult},
     lease::{Kind, Return},
     store::{ActivityKey, Fence},
@@ -71,7 +71,8 @@ impl ActivityRunner {
         });
     }
 
-    /// After `limit` the body is told to stop, and after the grace period its try has failed.
+    /// After `limit` the body is told to stop, and after the grace period its try has failed; at once where the policy says
+    /// that this is final.
     pub(super) fn start_limit(self: &Arc<Self>, h: u32, limit: Duration) {
         let runner = Arc::clone(self);
         self.spawn_limit(h, limit, move || {
@@ -85,6 +86,15 @@ impl ActivityRunner {
                 return;
             }
             runner.outbox.abort(h, AbortReason::Timeout);
+            let at_once = runner
+                .lock()
+                .get_mut(h)
+                .and_then(|flight| policy(&flight.claimed))
+                .is_some_and(|policy| policy.final_timeout);
+            if at_once {
+                runner.finish(h, ActivityResult::Failed(error));
+                return;
+            }
             let again = Arc::clone(&runner);
             runner
                 .spawn_limit(h, runner.limits.grace, move || again.finish(h, ActivityResult::Failed(error)));
