@@ -69,3 +69,24 @@ test('a step whose turn was lost runs again, and its result is recorded once', a
   assert.equal(outputOf(await world.end('one')), 'second run')
   assert.equal((await world.kinds('one')).filter((kind) => kind === 'ActivityCompleted').length, 1)
 })
+
+test('a cancellation that was accepted while the last turn ran wins over its completion', async (t) => {
+  const world = await liveWorld(t)
+  const seen = []
+  const main = async (ctx) => {
+    try {
+      // The turn that would complete is on its way when the request is stored.
+      await ctx.step('cancel myself', async () => seen.push(await world.client.cancelInstance('one', 'just in time')))
+      return 'completed'
+    } catch (error) {
+      seen.push(error.message)
+      throw error
+    }
+  }
+  await world.start({ orchestrations: { main } })
+  const { status, error } = await world.run('one')
+  assert.deepEqual([status, error], ['Failed', 'canceled: just in time'])
+  assert.deepEqual(seen, [{ accepted: true }, 'canceled: just in time'])
+  assert.deepEqual(await world.kinds('one'), ['OrchestrationStarted', 'ActivityScheduled', 'OrchestrationCancelRequested', 'ActivityCancelRequested', 'OrchestrationFailed'])
+  assert.deepEqual(await world.client.cancelInstance('one', 'too late'), { accepted: false })
+})

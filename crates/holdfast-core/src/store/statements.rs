@@ -110,6 +110,7 @@ statements! {
     commit_update_instances: "commit/update_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY];
     dispatch_find_unserved: "dispatch/find_unserved", [];
     dispatch_look: "dispatch/look", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, TEXT_ARRAY, INT8, INT8, INT8, INT8, BOOL];
+    commit_yield_to_cancels: "commit/yield_to_cancels", [TEXT_ARRAY, INT8_ARRAY];
     instance_get: "instance/get", [TEXT_ARRAY];
     instance_list_ended: "instance/list_ended", [TEXT_ARRAY];
     instance_read_history: "instance/read_history", [TEXT, INT8];

@@ -32,6 +32,14 @@ columns! {
     }
 }
 
+columns! {
+    /// Turns whose instance completes.
+    Completing<'a> of CompletingRow {
+        instance: &'a str,
+        fence: i64,
+    }
+}
+
 /// The turns of the batch as they are settled.
 #[derive(Debug, Default)]
 pub(super) struct Settle<'a> {
@@ -39,6 +47,7 @@ pub(super) struct Settle<'a> {
     pub(super) settled_items: Vec<usize>,
     pub(super) ended: EndedTurns<'a>,
     pub(super) ended_items: Vec<usize>,
+    pub(super) completing: Completing<'a>,
 }
 
 impl<'a> Settle<'a> {
@@ -64,6 +73,10 @@ impl<'a> Settle<'a> {
                     poisoned: turn.poisoned,
                 });
                 self.ended_items.push(index);
+                if matches!(turn.end, Some(TurnEnd::Completed { .. })) {
+                    let (instance, fence) = (turn.instance.as_str(), turn.fence.0);
+                    self.completing.push(CompletingRow { instance, fence });
+                }
                 return;
             }
         };
