@@ -60,3 +60,26 @@ describe('workerTagFilter', () => {
     assert.match((await app.run('a')).error, /tag is 257 bytes long/)
   })
 })
+
+describe('sessions', () => {
+  test('all activities of one session run on one node; others may run anywhere', async (t) => {
+    const world = await liveWorld(t)
+    const orchestrations = {
+      *main(ctx, session) {
+        const nodes = new Set()
+        for (let i = 0; i < 4; i++) {
+          const [worker, , sessionId] = yield ctx.scheduleActivityOnSession('where', i, session)
+          if (sessionId !== session) throw new Error(`session ${sessionId}`)
+          nodes.add(worker)
+        }
+        return [...nodes]
+      },
+    }
+    for (const workerNodeId of ['one', 'two']) {
+      await world.start({ activities: where, orchestrations, options: { workerNodeId, maxSessionsPerRuntime: 5, sessionIdleTimeoutMs: 60_000 } })
+    }
+    const ids = ['a', 'b', 'c', 'd']
+    for (const id of ids) await world.client.startOrchestration(id, 'main', `session-${id}`)
+    for (const id of ids) assert.equal(outputOf(await world.end(id)).length, 1)
+  })
+})
