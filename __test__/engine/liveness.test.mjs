@@ -11,6 +11,8 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
+import pg from 'pg'
+
 import { Client, PostgresProvider, Runtime } from '../../index.mjs'
 import { databaseUrl, freshSchema } from '../support/world.mjs'
 
@@ -268,6 +270,32 @@ describe('signals', { concurrency: 2 }, () => {
     assert.equal(process.listenerCount('SIGUSR2'), before)
     await provider.close()
   })
+})
+
+test('heartbeats go on while every connection of the pool waits for a lock', async (t) => {
+  const [url, schema] = [databaseUrl(), freshSchema()]
+  const provider = await PostgresProvider.connectWithSchema(url, schema, { maxClients: 2 })
+  t.after(() => provider.close())
+  const runtime = new Runtime(provider, QUICK)
+  runtime.registerOrchestration('nothing', async () => {})
+  await runtime.start()
+  t.after(() => runtime.shutdown(0))
+  const outside = new pg.Client(url)
+  await outside.connect()
+  await outside.query(`begin; set local search_path to ${schema}; lock table instance in access exclusive mode`)
+  const client = new Client(provider)
+  const waiting = Array.from({ length: 8 }, (_, index) => client.getStatus(`i${index}`).catch(() => {}))
+  const beats = () => provider.stats().counters.heartbeats
+  const [before, began] = [beats(), Date.now()]
+  while (beats() < before + 8) {
+    assert.ok(Date.now() - began < 30_000, 'heartbeats stand still')
+    await delay(20)
+  }
+  assert.equal(provider.stats().counters.heartbeatsFailed, 0)
+  assert.equal(runtime.health().status, 'healthy')
+  await outside.query('rollback')
+  await outside.end()
+  await Promise.all(waiting)
 })
 
 test('health tells the state from before the start to after the end', async (t) => {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use holdfast_core::config::EngineConfig;
+use holdfast_core::{config::EngineConfig, provider::Provider};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -90,5 +90,48 @@ async fn after_missed_heartbeats_nobody_is_recovered_for_the_stale_age() {
     let quiet = stale_after - Duration::from_secs(1);
     assert!(back.elapsed() >= quiet, "recovered {:?} after the outage", back.elapsed());
     assert!(back.elapsed() < PATIENCE);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_an_outage_none_of_eight_nodes_recovers_another_nor_does_a_new_one() {
+    let database = TestDatabase::get();
+    let proxy = FaultProxy::start(database.url()).await;
+    let world = World::at(proxy.url(), steps(), quick(1_000, 5_000)).await;
+    let mut others = Vec::new();
+    for _ in 0..7 {
+        let provider =
+            Provider::connect(proxy.url(), &world.schema, database.pool_config()).await.expect("connect");
+        let (engine, host) = run(&provider, steps(), quick(1_000, 5_000)).await;
+        others.push((provider, engine, host));
+    }
+    for i in 0..16 {
+        world.start(&format!("i{i}"), "steps", json!(40)).await;
+    }
+    proxy.black_hole();
+    tokio::time::sleep(Duration::from_millis(7_000)).await;
+    // It has no past, and finds eight peers that fell silent together.
+    let provider =
+        Provider::connect(database.url(), &world.schema, database.pool_config()).await.expect("connect");
+    let (engine, host) = run(&provider, steps(), quick(1_000, 5_000)).await;
+    others.push((provider, engine, host));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    proxy.cut();
+    proxy.pass();
+    for i in 0..16 {
+        assert_eq!(world.output(&format!("i{i}")).await, json!(780));
+    }
+    let doubles = "select count(*) from (select 1 from @history where source is not null \
+                   group by instance, execution, source having count(*) > 1) twice";
+    assert_eq!(world.number(doubles).await, 0);
+    let mut deaths =
+        world.provider.counters().nodes_recovered.get() + world.provider.counters().declared_dead.get();
+    for (provider, engine, host) in others {
+        deaths += provider.counters().nodes_recovered.get() + provider.counters().declared_dead.get();
+        engine.shutdown(Duration::ZERO).await;
+        host.ended().await;
+        provider.close(Duration::from_secs(1)).await;
+    }
+    assert_eq!(deaths, 0, "an outage is nobody's death");
     world.stop().await;
 }
