@@ -29,14 +29,28 @@ export declare class ActivityContext {
     readonly attempt: number;
     /** Which delivery this is, from 1; more than the attempts after a crash. */
     readonly delivery: number;
-    /** When its time limit passes; null without one. */
+    /** When its time limit passes, by this machine's clock; null without one. */
     readonly deadline: Date | null;
     /** The same for every try and delivery of this step: pass it on to what you call, so that a repeated effect is recognised. */
     readonly idempotencyKey: string;
+    /** What `heartbeat` was given last by an earlier try or delivery, so that this one can go on from there; else null. */
+    readonly lastHeartbeatDetails: unknown;
     /** Aborted when the activity is to stop: cancelled, out of time, lost to another node, or the runtime shuts down. */
     readonly signal: AbortSignal;
     /** True once the activity is to stop. */
     isCancelled(): boolean;
+    /**
+     * Says that the activity is alive, and how far it is: the next try or delivery finds it in `lastHeartbeatDetails`, lists show
+     * it. Call it as often as you like: calls are gathered and stored once a second. Details are JSON of at most 64 KiB. With
+     * `heartbeatTimeoutMs`, silence for that long ends the try.
+     *
+     * @example
+     * for (let page = (ctx.lastHeartbeatDetails ?? 0) + 1; page <= pages; page++) {
+     *   await load(page, { signal: ctx.signal })
+     *   ctx.heartbeat(page)
+     * }
+     */
+    heartbeat(details?: unknown): void;
     /** Routing label, or null. */
     tag(): string | null;
     /** A client on the runtime's provider; null once the activity has ended. */
@@ -111,7 +125,12 @@ export interface ActivityInfo<O = unknown> {
     tag?: string;
     /** The node that runs it. */
     node?: string;
-    createdAt?: number;
+    /** What its body told last with `ctx.heartbeat`. */
+    heartbeatDetails?: unknown;
+    /** When that was stored. */
+    heartbeatAt?: number;
+    /** When it was to start for the first time. */
+    scheduledAt?: number;
     /** When it may start; while it runs, when its lease ends. */
     dueAt?: number;
     endedAt?: number;
@@ -155,6 +174,8 @@ export interface EnqueueOptions {
     retry?: RetryPolicy | undefined;
     /** Time limit of one try, in ms, from the start of its body. Default: the runtime's `activityTimeoutMs`. */
     timeoutMs?: number | undefined;
+    /** Longest time between two calls of `ctx.heartbeat` within one try, in ms; a second or more. Default: none. */
+    heartbeatTimeoutMs?: number | undefined;
     /**
      * How long it can be read after a success, in ms, or `'keep'` until it is deleted. Default: 60000 for `enqueueActivity`, 0
      * for `enqueueActivities`. Failed ones stay in any case, and one that somebody waits for stays for a minute.
@@ -1100,8 +1121,10 @@ export interface ActivityOptions {
     tag?: string;
     /** When and how often it is tried again. Default: not at all. */
     retry?: RetryPolicy;
-    /** Time limit of one try, in ms. */
+    /** Time limit of one try, in ms, from the start of its body: then its signal, and it fails with {@link TimeoutError}. */
     timeoutMs?: number;
+    /** Longest time between two calls of `ctx.heartbeat` within one try, in ms; a second or more. Default: none. */
+    heartbeatTimeoutMs?: number;
 }
 
 /**
@@ -1320,11 +1343,16 @@ export interface RetryPolicy {
     maxDelayMs?: number;
     /** Share of each delay that is random, 0 to 100. Default: 25. */
     jitterPercent?: number;
-    /** Time limit of one try, in ms. Default: none. */
+    /** Time limit of one try, in ms, from the start of its body. A try that it ends has failed and counts. Default: none. */
     timeoutMs?: number;
     /** Whether a try that runs out of `timeoutMs` fails the activity at once, while its code may still be stopping. Default: false. */
     finalTimeout?: boolean;
-    /** Time limit over all tries and delays, in ms. Default: none. */
+    /** Longest time between two calls of `ctx.heartbeat` within one try, in ms; a second or more. Default: none. */
+    heartbeatTimeoutMs?: number;
+    /**
+     * Time limit over all tries and delays, in ms, counted from when the activity may start first. It cuts the try that is under
+     * way, and a try that could only start after it does not start. Default: none.
+     */
     totalTimeoutMs?: number;
     /** Names of errors that are not tried again. Default: none. */
     nonRetryable?: readonly string[];

@@ -21,11 +21,16 @@ export interface RetryPolicy {
   maxDelayMs?: number
   /** Share of each delay that is random, 0 to 100. Default: 25. */
   jitterPercent?: number
-  /** Time limit of one try, in ms. Default: none. */
+  /** Time limit of one try, in ms, from the start of its body. A try that it ends has failed and counts. Default: none. */
   timeoutMs?: number
   /** Whether a try that runs out of `timeoutMs` fails the activity at once, while its code may still be stopping. Default: false. */
   finalTimeout?: boolean
-  /** Time limit over all tries and delays, in ms. Default: none. */
+  /** Longest time between two calls of `ctx.heartbeat` within one try, in ms; a second or more. Default: none. */
+  heartbeatTimeoutMs?: number
+  /**
+   * Time limit over all tries and delays, in ms, counted from when the activity may start first. It cuts the try that is under
+   * way, and a try that could only start after it does not start. Default: none.
+   */
   totalTimeoutMs?: number
   /** Names of errors that are not tried again. Default: none. */
   nonRetryable?: readonly string[]
@@ -48,6 +53,7 @@ const WHOLE: Readonly<Record<string, number>> = {
   maxDelayMs: 0,
   jitterPercent: 0,
   timeoutMs: 1,
+  heartbeatTimeoutMs: 1,
   totalTimeoutMs: 1,
 }
 
@@ -60,6 +66,11 @@ export function encodeRetry(policy: RetryPolicy, what: string): string {
     checked[key] = checkField(key, value, `${what}: ${key}`)
   }
   return JSON.stringify(checked)
+}
+
+/** A policy with the patience for a silent body that was given beside it. */
+export function withHeartbeat(policy: RetryPolicy | undefined, heartbeatTimeoutMs: number | undefined): RetryPolicy | undefined {
+  return heartbeatTimeoutMs === undefined ? policy : { ...(policy ?? { maxAttempts: 1 }), heartbeatTimeoutMs }
 }
 
 /** The policy of the older form, with the delays its backoff word implies. */

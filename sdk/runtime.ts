@@ -37,6 +37,9 @@ import { unwrap } from './unwrap.js'
 /** Items of one pull: measured best between 32 and 128, where the crossing is cheap and no batch takes long. */
 const BATCH = 64
 
+/** How long a heartbeat waits for others to go with it. */
+const BEAT_MS = 50
+
 /** How long `shutdown` waits for running work unless told otherwise. */
 const SHUTDOWN_MS = 1000
 
@@ -70,6 +73,8 @@ export class Runtime {
   #client: Client | undefined
   readonly #turnAnswers: string[] = []
   readonly #activityAnswers: string[] = []
+  readonly #beats = new Map<number, string>()
+  #isBeating = false
   #isFlushing = false
   #state: RuntimeHealth['state'] = 'new'
   #pulling: Promise<void> | undefined
@@ -97,6 +102,7 @@ export class Runtime {
       () => this.#ownClient(),
       (answer) => this.#answer('activity', answer),
       limit,
+      (h, details) => this.#beat(h, details),
     )
   }
 
@@ -324,12 +330,30 @@ export class Runtime {
     setImmediate(() => this.#flush())
   }
 
+  /** Notes a heartbeat; the newest of each activity goes with the next answers, a moment later at the latest. */
+  #beat(h: number, details: string): void {
+    this.#beats.set(h, details)
+    if (this.#isBeating) return
+    this.#isBeating = true
+    setTimeout(() => {
+      this.#isBeating = false
+      this.#flush()
+    }, BEAT_MS).unref()
+  }
+
+  #takeBeats(): string {
+    if (this.#beats.size === 0) return ''
+    const beats = [...this.#beats].map(([h, details]) => `{"h":${h},"details":${details}}`)
+    this.#beats.clear()
+    return `,"beats":[${beats.join(',')}]`
+  }
+
   #flush(): void {
     this.#isFlushing = false
-    while (this.#turnAnswers.length + this.#activityAnswers.length > 0) {
+    while (this.#turnAnswers.length + this.#activityAnswers.length + this.#beats.size > 0) {
       const turns = cut(this.#turnAnswers)
       const activities = cut(this.#activityAnswers)
-      this.#native.complete(`{"turns":[${turns.join(',')}],"activities":[${activities.join(',')}]}`)
+      this.#native.complete(`{"turns":[${turns.join(',')}],"activities":[${activities.join(',')}]${this.#takeBeats()}}`)
     }
   }
 

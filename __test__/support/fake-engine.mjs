@@ -364,7 +364,7 @@ export function fakeBinding({ cold = false } = {}) {
       switch (kind) {
         case 'activity': {
           const event = execution.record('ActivityScheduled', { name: body.name, input: body.input })
-          const job = { h: this.nextHandle++, name: body.name, input: body.input, instance: instance.id, execution: execution.number, event, orchestration: execution.start.name, version: execution.start.version, attempt: 1, delivery: 1, maxAttempts: body.retry?.maxAttempts ?? 1, tag: body.tag ?? null, session: body.session ?? null, workerId: 'fake-1', timeoutMs: body.timeoutMs ?? null, deadlineMs: null }
+          const job = { h: this.nextHandle++, name: body.name, input: body.input, instance: instance.id, execution: execution.number, event, orchestration: execution.start.name, version: execution.start.version, attempt: 1, delivery: 1, maxAttempts: body.retry?.maxAttempts ?? 1, tag: body.tag ?? null, session: body.session ?? null, workerId: 'fake-1', timeoutMs: body.timeoutMs ?? null }
           execution.open.set(seq, { event, job: job.h })
           const entry = { job, instance, execution, seq, body }
           this.jobs.set(job.h, entry)

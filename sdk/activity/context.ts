@@ -2,7 +2,14 @@
  * The context of an activity: who asked, which try this is, how long it may take, and the signal to stop.
  */
 import type { Client } from '../client.js'
+import { encode } from '../payload.js'
 import { type TraceLevel, trace } from '../trace.js'
+
+/** Details of one heartbeat: progress, not data; all of them are written once a second. */
+const MAX_HEARTBEAT_BYTES = 64 * 1024
+
+/** The last time that a Date can hold. */
+const LAST_DATE = 8.64e15
 
 /** An activity to run, as the engine hands it over. */
 export interface ActivityJob {
@@ -22,7 +29,9 @@ export interface ActivityJob {
   session: string | null
   workerId: string
   timeoutMs: number | null
-  deadlineMs: number | null
+  heartbeatTimeoutMs?: number | null
+  /** What an earlier delivery told last. */
+  heartbeat?: unknown
 }
 
 /**
@@ -51,19 +60,22 @@ export class ActivityContext {
   readonly attempt: number
   /** Which delivery this is, from 1; more than the attempts after a crash. */
   readonly delivery: number
-  /** When its time limit passes; null without one. */
+  /** When its time limit passes, by this machine's clock; null without one. */
   readonly deadline: Date | null
   /** The same for every try and delivery of this step: pass it on to what you call, so that a repeated effect is recognised. */
   readonly idempotencyKey: string
+  /** What `heartbeat` was given last by an earlier try or delivery, so that this one can go on from there; else null. */
+  readonly lastHeartbeatDetails: unknown
   /** Aborted when the activity is to stop: cancelled, out of time, lost to another node, or the runtime shuts down. */
   readonly signal: AbortSignal
   readonly #tag: string | null
   readonly #event: number
   readonly #client: () => Client
+  readonly #beat: (details: string) => void
   #isOver = false
 
   /** @internal */
-  constructor(job: ActivityJob, signal: AbortSignal, client: () => Client) {
+  constructor(job: ActivityJob, signal: AbortSignal, client: () => Client, beat: (details: string) => void = () => {}) {
     this.instanceId = job.instance
     this.executionId = job.execution
     this.orchestrationName = job.orchestration
@@ -73,17 +85,35 @@ export class ActivityContext {
     this.sessionId = job.session
     this.attempt = job.attempt
     this.delivery = job.delivery
-    this.deadline = job.deadlineMs === null ? null : new Date(job.deadlineMs)
+    this.deadline = job.timeoutMs === null ? null : new Date(Math.min(Date.now() + job.timeoutMs, LAST_DATE))
+    this.lastHeartbeatDetails = job.heartbeat ?? null
     this.idempotencyKey = `${job.instance}/${job.execution}/${job.event}`
     this.signal = signal
     this.#tag = job.tag
     this.#event = job.event
     this.#client = client
+    this.#beat = beat
   }
 
   /** True once the activity is to stop. */
   isCancelled(): boolean {
     return this.signal.aborted
+  }
+
+  /**
+   * Says that the activity is alive, and how far it is: the next try or delivery finds it in `lastHeartbeatDetails`, lists show
+   * it. Call it as often as you like: calls are gathered and stored once a second. Details are JSON of at most 64 KiB. With
+   * `heartbeatTimeoutMs`, silence for that long ends the try.
+   *
+   * @example
+   * for (let page = (ctx.lastHeartbeatDetails ?? 0) + 1; page <= pages; page++) {
+   *   await load(page, { signal: ctx.signal })
+   *   ctx.heartbeat(page)
+   * }
+   */
+  heartbeat(details?: unknown): void {
+    const text = encode(details, 'heartbeat details', MAX_HEARTBEAT_BYTES)
+    if (!this.#isOver) this.#beat(text)
   }
 
   /** Routing label, or null. */

@@ -40,6 +40,7 @@ export class ActivityRunner {
     private readonly client: () => Client,
     private readonly emit: (answer: string) => void,
     private readonly payloadLimit: number,
+    private readonly beat: (h: number, details: string) => void = () => {},
   ) {}
 
   /** Number of running activities. */
@@ -73,7 +74,7 @@ export class ActivityRunner {
   }
 
   async #run(job: ActivityJob, body: ActivityBody, running: Running): Promise<void> {
-    const ctx = new ActivityContext(job, running.controller.signal, this.client)
+    const ctx = new ActivityContext(job, running.controller.signal, this.client, (details) => this.beat(job.h, details))
     let answer: string
     try {
       const result = await body(ctx, job.input as never)

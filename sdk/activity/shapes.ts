@@ -6,7 +6,7 @@ import { nameOf } from '../define.js'
 import { type ErrorPayload, activityError } from '../error-payload.js'
 import { MAX_TAG_NAME_BYTES, checkName, checkWhole, invalidArgument, kindOf } from '../ids.js'
 import { encode } from '../payload.js'
-import { type RetryPolicy, encodeRetry } from '../retry.js'
+import { type RetryPolicy, encodeRetry, withHeartbeat } from '../retry.js'
 import { timeOrderedId } from './id.js'
 
 /** How a standalone activity is queued. */
@@ -21,6 +21,8 @@ export interface EnqueueOptions {
   retry?: RetryPolicy | undefined
   /** Time limit of one try, in ms, from the start of its body. Default: the runtime's `activityTimeoutMs`. */
   timeoutMs?: number | undefined
+  /** Longest time between two calls of `ctx.heartbeat` within one try, in ms; a second or more. Default: none. */
+  heartbeatTimeoutMs?: number | undefined
   /**
    * How long it can be read after a success, in ms, or `'keep'` until it is deleted. Default: 60000 for `enqueueActivity`, 0
    * for `enqueueActivities`. Failed ones stay in any case, and one that somebody waits for stays for a minute.
@@ -55,7 +57,12 @@ export interface ActivityInfo<O = unknown> {
   tag?: string
   /** The node that runs it. */
   node?: string
-  createdAt?: number
+  /** What its body told last with `ctx.heartbeat`. */
+  heartbeatDetails?: unknown
+  /** When that was stored. */
+  heartbeatAt?: number
+  /** When it was to start for the first time. */
+  scheduledAt?: number
   /** When it may start; while it runs, when its lease ends. */
   dueAt?: number
   endedAt?: number
@@ -96,7 +103,9 @@ export interface ActivityRecord {
   delivery: number
   tag: string | null
   node: string | null
-  createdAt: number
+  heartbeat: unknown
+  heartbeatAt: number | null
+  scheduledAt: number
   dueAt: number | null
   endedAt: number | null
   result: unknown
@@ -114,7 +123,7 @@ export interface EncodedTask {
 /** How long a single task can be read after a success unless told otherwise: what `handle.result()` of any process needs. */
 export const SINGLE_RETENTION_MS = 60_000
 
-const OPTIONS = ['id', 'delayMs', 'tag', 'retry', 'timeoutMs', 'retention']
+const OPTIONS = ['id', 'delayMs', 'tag', 'retry', 'timeoutMs', 'heartbeatTimeoutMs', 'retention']
 const ITEM_KEYS = ['activity', 'input', ...OPTIONS]
 const FILTER_KEYS = ['status', 'name', 'tag', 'idPrefix', 'limit', 'cursor']
 const STATUSES: readonly string[] = ['Pending', 'Running', 'Completed', 'Failed', 'Poisoned', 'Cancelled']
@@ -125,7 +134,8 @@ const MAX_PAGE = 1000
 export function encodeTask(activity: unknown, input: unknown, options: EnqueueOptions, retentionMs: number): EncodedTask {
   const name = nameOf(activity, 'activity', 'activity name')
   checkKeys(options, ITEM_KEYS, `options of activity '${name}'`)
-  const { delayMs, tag, retry, timeoutMs, retention } = options
+  const { delayMs, tag, timeoutMs, retention } = options
+  const retry = withHeartbeat(options.retry, options.heartbeatTimeoutMs)
   const isNamed = options.id !== undefined
   const id = options.id === undefined ? timeOrderedId() : checkName(options.id, 'activity id')
   const keep = retention === undefined ? retentionMs : retention === 'keep' ? -1 : checkWhole(retention, "retention (or 'keep')", 0)
@@ -158,10 +168,12 @@ export function activityFilterOf(filter: ActivityFilter): Record<string, unknown
 
 /** A record as users see it. */
 export function activityInfoOf<O>(record: ActivityRecord): ActivityInfo<O> {
-  const { id, name, status, attempt, delivery, tag, node, createdAt, dueAt, endedAt, result } = record
-  const info: ActivityInfo<O> = { id, status, name, attempt, delivery, createdAt }
+  const { id, name, status, attempt, delivery, tag, node, scheduledAt, dueAt, endedAt, result } = record
+  const info: ActivityInfo<O> = { id, status, name, attempt, delivery, scheduledAt }
   if (tag !== null) info.tag = tag
   if (node !== null) info.node = node
+  if (record.heartbeat !== null) info.heartbeatDetails = record.heartbeat
+  if (record.heartbeatAt !== null) info.heartbeatAt = record.heartbeatAt
   if (dueAt !== null) info.dueAt = dueAt
   if (endedAt !== null) info.endedAt = endedAt
   if (status === 'Completed' && result !== null) info.result = result as O

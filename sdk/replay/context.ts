@@ -8,7 +8,7 @@ import { type ActivityDefinition, type EventDefinition, type InputArguments, typ
 import type { CancelledError } from '../errors.js'
 import { MAX_STATUS_BYTES, MAX_TAG_NAME_BYTES, checkActivityName, checkChildId, checkInstanceId, checkName, checkNewInstanceId, checkVersion, checkWhole, invalidArgument, kindOf } from '../ids.js'
 import { encode } from '../payload.js'
-import { type ActivityRetryPolicy, type RetryPolicy, encodeRetry, fromActivityRetry } from '../retry.js'
+import { type ActivityRetryPolicy, type RetryPolicy, encodeRetry, fromActivityRetry, withHeartbeat } from '../retry.js'
 import { type TraceLevel, trace } from '../trace.js'
 import type { Frame } from './frame.js'
 import { AllTask, type RaceResult, RaceTask, type Settled, checkParts } from './joins.js'
@@ -25,8 +25,10 @@ export interface ActivityOptions {
   tag?: string
   /** When and how often it is tried again. Default: not at all. */
   retry?: RetryPolicy
-  /** Time limit of one try, in ms. */
+  /** Time limit of one try, in ms, from the start of its body: then its signal, and it fails with {@link TimeoutError}. */
   timeoutMs?: number
+  /** Longest time between two calls of `ctx.heartbeat` within one try, in ms; a second or more. Default: none. */
+  heartbeatTimeoutMs?: number
 }
 
 /** The result type of a part of `all` or `race`: of a task its result, of a plain value the value. */
@@ -120,7 +122,8 @@ export class OrchestrationContext extends TypedSteps {
 
   #activity<O>(activity: unknown, input: unknown, options: ActivityOptions | null | undefined): ActivityTask<O> {
     const name = nameOf(activity, 'activity', 'activity name')
-    const { sessionId, tag, retry, timeoutMs } = checkOptions<ActivityOptions>(options, `options of activity '${name}'`, ACTIVITY_OPTIONS)
+    const { sessionId, tag, timeoutMs, ...rest } = checkOptions<ActivityOptions>(options, `options of activity '${name}'`, ACTIVITY_OPTIONS)
+    const retry = withHeartbeat(rest.retry, rest.heartbeatTimeoutMs)
     const task = new ActivityCommandTask<O>(this.#frame, {
       type: 'activity',
       name,
@@ -390,7 +393,7 @@ export class OrchestrationContext extends TypedSteps {
 }
 
 /** What `scheduleActivity` takes as options. */
-const ACTIVITY_OPTIONS: readonly (keyof ActivityOptions)[] = ['sessionId', 'tag', 'retry', 'timeoutMs']
+const ACTIVITY_OPTIONS: readonly (keyof ActivityOptions)[] = ['sessionId', 'tag', 'retry', 'timeoutMs', 'heartbeatTimeoutMs']
 
 /** What `step` takes as options. */
 const STEP_OPTIONS: readonly (keyof StepOptions)[] = ['retry']

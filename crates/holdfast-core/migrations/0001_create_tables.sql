@@ -141,7 +141,7 @@ create table /*schema*/inbox (
 create unique index inbox_source_key on /*schema*/inbox (instance, execution, source) where source is not null;
 
 -- Activity tasks waiting or leased. A standalone one has execution 0 and event 0, and says with retention_ms how long it
--- is kept once it has ended (0: not at all, -1: until somebody deletes it). queue, priority, concurrency_key, dedup_key
+-- is kept once it has ended (0: not at all, -1: until somebody deletes it). heartbeat is what its body told last. queue, priority, concurrency_key, dedup_key
 -- and trace_context are room for routing and tracing.
 create table /*schema*/activity_queue (
   instance text collate "C" not null,
@@ -161,6 +161,8 @@ create table /*schema*/activity_queue (
   retry text,
   timeout_ms bigint,
   retention_ms bigint not null default 0,
+  heartbeat text,
+  heartbeat_at timestamptz,
   tag text collate "C",
   session text collate "C",
   queue text collate "C" not null default 'default',
@@ -204,6 +206,7 @@ create table /*schema*/ended_activity (
   input text not null,
   status text collate "C" not null,
   result text,
+  heartbeat text,
   fence bigint not null,
   attempt int not null,
   deliveries int not null,

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    activity::{self, ActivityLimits, ActivityRunner},
+    activity::{ActivityLimits, ActivityRunner},
     clock::Moment,
     config::EngineConfig,
     crossing::{AbortReason, Outbox},
@@ -37,7 +37,7 @@ mod parts;
 
 use events::Events;
 pub use health::{Health, Slots};
-use parts::{Answering, keep_running};
+use parts::{Answering, keep_activities, keep_running};
 
 /// A running engine.
 pub struct Engine {
@@ -115,10 +115,7 @@ impl Engine {
         let (answers, received) = mpsc::unbounded_channel();
         let mut claims = JoinSet::new();
         let claiming = Arc::clone(&claimer);
-        let (swept, sweeping) = (Arc::clone(&provider), stopping.clone());
-        claims.spawn(keep_running(Arc::clone(&provider), "sweep of finished activities", move |_| {
-            activity::sweep(Arc::clone(&swept), sweeping.clone())
-        }));
+        keep_activities(&mut claims, &provider, &activities, &stopping);
         claims.spawn(keep_running(Arc::clone(&provider), "claimer", move |again| {
             Arc::clone(&claiming).run(stopping.clone(), again)
         }));
@@ -139,10 +136,13 @@ impl Engine {
     /// The next batch for JavaScript; `None` once the engine has stopped. Dropping the future loses nothing.
     pub async fn next(&self, max: usize) -> Option<String> {
         failpoint::hit("crossing.next.before");
-        let batch = self.outbox.next(max).await;
+        let pulled = self.outbox.next(max).await;
+        if let Some(pulled) = &pulled {
+            self.activities.started(&pulled.activities);
+        }
         self.node.provider.counters().crossings.add(1);
         failpoint::hit("crossing.next.after");
-        batch
+        pulled.map(|pulled| pulled.text)
     }
 
     /// A batch of answers from JavaScript. Never waits; slots bound how much can be on its way.
@@ -178,6 +178,8 @@ impl Engine {
             self.hurry.send_replace(false);
             self.idle_until(Instant::now() + ABORT_GRACE).await;
         }
+        // What running bodies told last goes with their tasks to who runs them next.
+        let _ = tokio::time::timeout(GOODBYE_LIMIT, self.activities.write_beats()).await;
         self.outbox.close();
         self.turns.stop_all();
         self.activities.stop_all();

@@ -143,3 +143,7 @@ pub const COMMITTER_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs of an item that made a committer panic alone before it is refused.
 pub const PANIC_RUNS: u32 = 3;
+
+/// Shortest time between two writes of the heartbeats of a runtime: all of them go in one statement, however often bodies
+/// call; this is what a crash can cost of the last of them.
+pub const BEAT_EVERY: Duration = Duration::from_secs(1);

@@ -38,6 +38,9 @@ pub struct RetryPolicy {
     /// A try that runs out of time ends the activity at once.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub final_timeout: bool,
+    /// Longest time between two heartbeats of one try, in ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_timeout_ms: Option<u64>,
     /// Time limit over all tries and delays, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_timeout_ms: Option<u64>,
@@ -57,6 +60,7 @@ impl Default for RetryPolicy {
             jitter_percent: 25,
             timeout_ms: None,
             final_timeout: false,
+            heartbeat_timeout_ms: None,
             total_timeout_ms: None,
             non_retryable: Vec::new(),
         }

@@ -8,10 +8,12 @@
 -- $6 owner epochs bigint[]
 -- $7 delays bigint[] (ms)
 -- $8 next attempts int[]
+-- $9 heartbeats text[] (null: what is stored)
 with held as materialized (
-  select a.instance, a.execution, a.event, task.delay_ms, task.attempt, task.ix
-  from unnest($1::text[], $2::bigint[], $3::int[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::int[])
-    with ordinality as task (instance, execution, event, fence, owner, owner_epoch, delay_ms, attempt, ix)
+  select a.instance, a.execution, a.event, task.delay_ms, task.attempt, task.heartbeat, task.ix
+  from unnest($1::text[], $2::bigint[], $3::int[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::int[],
+    $9::text[])
+    with ordinality as task (instance, execution, event, fence, owner, owner_epoch, delay_ms, attempt, heartbeat, ix)
   join /*schema*/activity_queue a
     on a.instance = task.instance
     and a.execution = task.execution
@@ -24,6 +26,7 @@ with held as materialized (
 update /*schema*/activity_queue a
 set due_at = clock_timestamp() + make_interval(secs => held.delay_ms / 1000.0),
     attempt = held.attempt,
+    heartbeat = coalesce(held.heartbeat, a.heartbeat),
     deliveries = 0,
     isolated = false,
     last_fence = a.fence,

@@ -11,9 +11,9 @@ with cancelled as (
 ),
 kept as (
   insert into /*schema*/ended_activity (
-    id, name, input, status, result, fence, attempt, deliveries, retry, timeout_ms, retention_ms, tag, scheduled_at, keep_until
+    id, name, input, status, result, heartbeat, fence, attempt, deliveries, retry, timeout_ms, retention_ms, tag, scheduled_at, keep_until
   )
-  select c.instance, c.name, c.input, 'Cancelled', $2::text, 0, c.attempt, c.deliveries, c.retry, c.timeout_ms,
+  select c.instance, c.name, c.input, 'Cancelled', $2::text, c.heartbeat, 0, c.attempt, c.deliveries, c.retry, c.timeout_ms,
          c.retention_ms, c.tag, c.scheduled_at,
          case
            when c.retention_ms < 0 then 'infinity'

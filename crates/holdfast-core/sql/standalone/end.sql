@@ -20,9 +20,9 @@ with ended as (
 ),
 kept as (
   insert into /*schema*/ended_activity (
-    id, name, input, status, result, fence, attempt, deliveries, retry, timeout_ms, retention_ms, tag, scheduled_at, keep_until
+    id, name, input, status, result, heartbeat, fence, attempt, deliveries, retry, timeout_ms, retention_ms, tag, scheduled_at, keep_until
   )
-  select ended.instance, ended.name, ended.input, ended.status, ended.result, ended.fence, ended.attempt, ended.deliveries,
+  select ended.instance, ended.name, ended.input, ended.status, ended.result, ended.heartbeat, ended.fence, ended.attempt, ended.deliveries,
          ended.retry, ended.timeout_ms, ended.retention_ms, ended.tag, ended.scheduled_at,
          case
            when ended.stays or ended.retention_ms < 0 then 'infinity'

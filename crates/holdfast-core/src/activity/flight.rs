@@ -4,11 +4,16 @@
 
 use std::{collections::HashMap, time::Instant};
 
+use holdfast_replay::Payload;
 use tokio::task::AbortHandle;
 
 use crate::{
+    activity::job::TryLimits,
     lease::Adoption,
-    store::{ActivityKey, Fence, NodeKey, activity::ClaimedActivity},
+    store::{
+        ActivityKey, Fence, NodeKey,
+        activity::{Beat, ClaimedActivity},
+    },
 };
 
 /// One activity in progress.
@@ -22,8 +27,16 @@ pub(crate) struct Flight {
     pub(crate) isolated: bool,
     /// When its claim arrived: its time on the database's clock goes on from there.
     pub(crate) since: Instant,
+    /// When its try is given up.
+    pub(crate) limits: TryLimits,
     /// Its time limit, or the grace period after an abort.
     pub(crate) limit: Option<AbortHandle>,
+    /// The end of its patience with a silent body.
+    pub(crate) silence: Option<AbortHandle>,
+    /// Why its try has failed, once a time limit has passed.
+    pub(crate) timed_out: Option<Payload>,
+    /// What its body told last and is not stored yet.
+    pub(crate) heartbeat: Option<Payload>,
     /// Its result is being committed.
     pub(crate) settling: bool,
     /// A commit of it was refused before.
@@ -97,8 +110,8 @@ impl ActivityTable {
     pub(crate) fn remove(&mut self, h: u32) -> Option<Flight> {
         let flight = self.flights.remove(&h)?;
         self.handles.remove(&flight.claimed.key);
-        if let Some(limit) = &flight.limit {
-            limit.abort();
+        for timer in [&flight.limit, &flight.silence].into_iter().flatten() {
+            timer.abort();
         }
         Some(flight)
     }
@@ -106,6 +119,26 @@ impl ActivityTable {
     /// All activities in progress.
     pub(crate) fn flights(&self) -> impl Iterator<Item = (u32, &Flight)> {
         self.flights.iter().map(|(h, flight)| (*h, flight))
+    }
+
+    /// What was told and is not stored yet. What is being settled takes its own along.
+    pub(crate) fn take_beats(&mut self) -> Vec<Beat> {
+        let running = self.flights.values_mut().filter(|flight| !flight.settling);
+        let taken = running.filter_map(|flight| {
+            let details = flight.heartbeat.take()?;
+            Some(Beat { key: flight.claimed.key.clone(), fence: flight.claimed.fence, details })
+        });
+        taken.collect()
+    }
+
+    /// Beats that could not be stored, unless something was told meanwhile.
+    pub(crate) fn put_back_beats(&mut self, beats: impl IntoIterator<Item = Beat>) {
+        for beat in beats {
+            let flight = self.handles.get(&beat.key).and_then(|h| self.flights.get_mut(h));
+            if let Some(flight) = flight.filter(|flight| flight.claimed.fence == beat.fence) {
+                flight.heartbeat.get_or_insert(beat.details);
+            }
+        }
     }
 
     /// Handles in progress.

@@ -1,5 +1,7 @@
 //! From a claimed task to a job, and from a result to what is written: success, another try by the policy, or the end.
 
+use std::time::Duration;
+
 use holdfast_replay::{EventId, MessageBody, Payload, RetryPolicy};
 
 use crate::{
@@ -13,15 +15,41 @@ use crate::{
     telemetry,
 };
 
-/// The job of a task; `None` when its input is not JSON.
-pub(super) fn job(claimed: &ClaimedActivity, node: &NodeKey, limits: &ActivityLimits) -> Option<ActivityJob> {
+/// When a try is given up, counted from the start of its body.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TryLimits {
+    /// Its time limit, or what is left of the limit over all tries if that is less.
+    pub(crate) whole: Option<Duration>,
+    /// Whether `whole` is the rest of the limit over all tries.
+    pub(crate) is_rest: bool,
+    /// Longest time between two heartbeats.
+    pub(crate) silence: Option<Duration>,
+    /// A try that runs out of time ends the activity without a grace period.
+    pub(crate) at_once: bool,
+}
+
+/// The limits of this try.
+pub(super) fn limits(claimed: &ClaimedActivity, limits: &ActivityLimits) -> TryLimits {
     let policy = policy(claimed);
-    let timeout_ms = claimed
-        .timeout_ms
-        .or_else(|| {
-            policy.as_ref().and_then(|policy| policy.timeout_ms).and_then(|ms| i64::try_from(ms).ok())
-        })
-        .or_else(|| limits.timeout.and_then(|limit| i64::try_from(limit.as_millis()).ok()));
+    let of_policy = |limit: fn(&RetryPolicy) -> Option<u64>| policy.as_ref().and_then(limit);
+    let single = claimed.timeout_ms.map(i64::unsigned_abs).or_else(|| of_policy(|policy| policy.timeout_ms));
+    let single = single.map(Duration::from_millis).or(limits.timeout);
+    let elapsed = u64::try_from(claimed.now_ms - claimed.scheduled_at_ms).unwrap_or(0);
+    let rest = of_policy(|policy| policy.total_timeout_ms)
+        .map(|total| Duration::from_millis(total.saturating_sub(elapsed)));
+    let is_rest = rest.is_some_and(|rest| single.is_none_or(|single| rest <= single));
+    TryLimits {
+        whole: if is_rest { rest } else { single },
+        is_rest,
+        silence: of_policy(|policy| policy.heartbeat_timeout_ms).map(Duration::from_millis),
+        at_once: policy.as_ref().is_some_and(|policy| policy.final_timeout),
+    }
+}
+
+/// The job of a task; `None` when its input is not JSON.
+pub(super) fn job(claimed: &ClaimedActivity, node: &NodeKey, limits: &TryLimits) -> Option<ActivityJob> {
+    let in_ms =
+        |limit: Option<Duration>| limit.map(|limit| i64::try_from(limit.as_millis()).unwrap_or(i64::MAX));
     Some(ActivityJob {
         h: 0,
         name: claimed.name.clone(),
@@ -33,16 +61,17 @@ pub(super) fn job(claimed: &ClaimedActivity, node: &NodeKey, limits: &ActivityLi
         version: claimed.orchestration_version.clone(),
         attempt: claimed.attempt,
         delivery: claimed.deliveries,
-        max_attempts: policy.map_or(1, |policy| policy.max_attempts),
+        max_attempts: policy(claimed).map_or(1, |policy| policy.max_attempts),
         tag: claimed.tag.clone(),
         session: claimed.session.clone(),
         worker_id: node.id.clone(),
-        timeout_ms,
-        deadline_ms: timeout_ms.map(|ms| claimed.now_ms.saturating_add(ms)),
+        timeout_ms: in_ms(limits.whole),
+        heartbeat_timeout_ms: in_ms(limits.silence),
+        heartbeat: claimed.heartbeat.clone().and_then(Payload::from_text),
     })
 }
 
-pub(super) fn policy(claimed: &ClaimedActivity) -> Option<RetryPolicy> {
+fn policy(claimed: &ClaimedActivity) -> Option<RetryPolicy> {
     claimed.retry.as_deref().and_then(|text| serde_json::from_str(text).ok())
 }
 

@@ -1,5 +1,6 @@
 //! Activities: claim → body → result of one task.
 
+mod beats;
 mod flight;
 mod handing_over;
 mod job;
@@ -8,5 +9,6 @@ mod stopping;
 mod sweeper;
 mod tell;
 
+pub(crate) use beats::keep_beats;
 pub(crate) use runner::{ActivityLimits, ActivityRunner, ClaimedTasks};
 pub(crate) use sweeper::sweep;

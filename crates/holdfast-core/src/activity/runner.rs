@@ -12,12 +12,12 @@ use std::{
 };
 
 use holdfast_replay::MessageBody;
-use tokio::task::JoinSet;
+use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     activity::{
         flight::{ActivityTable, Flight},
-        job::{ended, job, retry_or_end},
+        job::{ended, job, limits, retry_or_end},
         tell,
     },
     crossing::{ActivityJob, ActivityResult, Outbox},
@@ -63,6 +63,8 @@ pub(crate) struct ActivityRunner {
     table: Mutex<ActivityTable>,
     /// One sleeping task for each activity with a time limit or in its grace period; slots bound them.
     pub(super) timers: Mutex<JoinSet<()>>,
+    /// Rings when a body told something that is not stored yet.
+    pub(super) beats: Notify,
 }
 
 impl ActivityRunner {
@@ -85,6 +87,7 @@ impl ActivityRunner {
             limits,
             table: Mutex::default(),
             timers: Mutex::new(JoinSet::new()),
+            beats: Notify::new(),
         }
     }
 
@@ -118,13 +121,19 @@ impl ActivityRunner {
                 continue;
             }
             let poisoned = claimed.poisoned;
-            let job = job(&claimed, &batch.node, &self.limits);
+            let limits = limits(&claimed, &self.limits);
+            let job = job(&claimed, &batch.node, &limits);
+            let is_late = limits.whole == Some(Duration::ZERO);
             let flight = Flight {
                 claimed,
                 node: batch.node.clone(),
                 isolated: batch.isolated,
                 since: Instant::now(),
+                limits,
                 limit: None,
+                silence: None,
+                timed_out: None,
+                heartbeat: None,
                 settling: false,
                 refused: false,
                 waiting: None,
@@ -135,12 +144,8 @@ impl ActivityRunner {
             let h = self.lock().insert(flight);
             match job {
                 Some(_) if poisoned => self.poison(h),
-                Some(job) => {
-                    if let Some(ms) = job.timeout_ms {
-                        self.start_limit(h, Duration::from_millis(ms.unsigned_abs()));
-                    }
-                    jobs.push(ActivityJob { h, ..job });
-                }
+                Some(_) if is_late => self.is_late(h),
+                Some(job) => jobs.push(ActivityJob { h, ..job }),
                 None => self.finish(
                     h,
                     ActivityResult::Failed(error_payload(
@@ -181,7 +186,10 @@ impl ActivityRunner {
             ActivityResult::Completed(result) => {
                 self.submit(h, |flight| ended(flight, ActivityEnd::Completed(result)));
             }
-            ActivityResult::Failed(error) => self.submit(h, |flight| retry_or_end(flight, error)),
+            // What fails after its time limit has failed because of it.
+            ActivityResult::Failed(error) => {
+                self.submit(h, |flight| retry_or_end(flight, flight.timed_out.clone().unwrap_or(error)))
+            }
             ActivityResult::Abandoned => {
                 let runs = self.lock().runs(h);
                 if runs && let Some(flight) = self.take_out(h) {
@@ -200,14 +208,15 @@ impl ActivityRunner {
                 return;
             };
             flight.settling = true;
-            if let Some(limit) = flight.limit.take() {
-                limit.abort();
+            for timer in [flight.limit.take(), flight.silence.take()].into_iter().flatten() {
+                timer.abort();
             }
             ActivityCommit {
                 key: flight.claimed.key.clone(),
                 fence: flight.claimed.fence,
                 node: flight.node.clone(),
                 outcome: outcome(flight),
+                heartbeat: flight.heartbeat.take(),
             }
         };
         let fence = commit.fence;

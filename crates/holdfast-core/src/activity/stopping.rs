@@ -8,8 +8,11 @@ use std::{
     time::Duration,
 };
 
+use holdfast_replay::Payload;
+use tokio::task::AbortHandle;
+
 use crate::{
-    activity::{ActivityRunner, job::policy, tell},
+    activity::{ActivityRunner, flight::Flight, job::TryLimits, tell},
     crossing::{AbortReason, ActivityResult},
     lease::{Kind, Return},
     store::{ActivityKey, Fence},
@@ -71,52 +74,103 @@ impl ActivityRunner {
         });
     }
 
-    /// After `limit` the body is told to stop, and after the grace period its try has failed; at once where the policy says
-    /// that this is final.
-    pub(super) fn start_limit(self: &Arc<Self>, h: u32, limit: Duration) {
+    /// The bodies of these start now, and their time limits with them.
+    pub(crate) fn started(self: &Arc<Self>, handles: &[u32]) {
+        for h in handles {
+            let limits = self.lock().get_mut(*h).map(|flight| flight.limits.clone());
+            let Some(TryLimits { whole, silence, .. }) = limits else { continue };
+            if let Some(whole) = whole {
+                let (runner, h) = (Arc::clone(self), *h);
+                self.spawn_limit(h, whole, move || runner.time_is_over(h));
+            }
+            if let Some(silence) = silence {
+                self.watch_silence(*h, silence);
+            }
+        }
+    }
+
+    /// A body that tells nothing for this long has failed.
+    pub(super) fn watch_silence(self: &Arc<Self>, h: u32, silence: Duration) {
         let runner = Arc::clone(self);
-        self.spawn_limit(h, limit, move || {
-            let error = error_payload(
-                "TimeoutError",
-                "TIMEOUT",
-                &format!("timeout: activity timed out after {} ms", limit.as_millis()),
-            );
-            if runner.outbox.withdraw(h) {
-                runner.finish(h, ActivityResult::Failed(error));
-                return;
-            }
-            runner.outbox.abort(h, AbortReason::Timeout);
-            let at_once = runner
-                .lock()
-                .get_mut(h)
-                .and_then(|flight| policy(&flight.claimed))
-                .is_some_and(|policy| policy.final_timeout);
-            if at_once {
-                runner.finish(h, ActivityResult::Failed(error));
-                return;
-            }
-            let again = Arc::clone(&runner);
-            runner
-                .spawn_limit(h, runner.limits.grace, move || again.finish(h, ActivityResult::Failed(error)));
+        let timer = self.spawn(silence, move || {
+            runner.time_out(h, &format!("no heartbeat came for {} ms", silence.as_millis()));
         });
+        self.put_timer(h, timer, |flight| &mut flight.silence);
+    }
+
+    /// The limit over all tries of a task passed before this one started.
+    pub(super) fn is_late(self: &Arc<Self>, h: u32) {
+        let error = timeout_error("the time limit over all its tries passed before this one started");
+        self.finish(h, ActivityResult::Failed(error));
+    }
+
+    /// The time limit of a task has passed.
+    fn time_is_over(self: &Arc<Self>, h: u32) {
+        let Some(limits) = self.lock().get_mut(h).map(|flight| flight.limits.clone()) else { return };
+        let ms = limits.whole.unwrap_or_default().as_millis();
+        let why = if limits.is_rest {
+            "the time limit over all its tries passed".to_owned()
+        } else {
+            format!("its time limit of {ms} ms passed")
+        };
+        self.time_out(h, &why);
+    }
+
+    /// A try has failed for want of time: its body is told to stop, and after the grace period its slot is free; at once where
+    /// the policy says so.
+    fn time_out(self: &Arc<Self>, h: u32, why: &str) {
+        let error = timeout_error(why);
+        let at_once;
+        {
+            let mut table = self.lock();
+            let Some(flight) = table.get_mut(h).filter(|flight| !flight.settling) else { return };
+            if flight.timed_out.is_some() {
+                return;
+            }
+            flight.timed_out = Some(error.clone());
+            at_once = flight.limits.at_once;
+        }
+        self.outbox.abort(h, AbortReason::Timeout);
+        if at_once {
+            self.finish(h, ActivityResult::Failed(error));
+            return;
+        }
+        let runner = Arc::clone(self);
+        self.spawn_limit(h, self.limits.grace, move || runner.finish(h, ActivityResult::Failed(error)));
     }
 
     fn spawn_limit(&self, h: u32, after: Duration, then: impl FnOnce() + Send + 'static) {
-        let handle = {
-            let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
-            while timers.try_join_next().is_some() {}
-            timers.spawn(async move {
-                tokio::time::sleep(after).await;
-                then();
-            })
-        };
+        let timer = self.spawn(after, then);
+        self.put_timer(h, timer, |flight| &mut flight.limit);
+    }
+
+    fn spawn(&self, after: Duration, then: impl FnOnce() + Send + 'static) -> AbortHandle {
+        let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
+        while timers.try_join_next().is_some() {}
+        timers.spawn(async move {
+            tokio::time::sleep(after).await;
+            then();
+        })
+    }
+
+    /// A timer takes the place of the one before; without its task it is not wanted.
+    fn put_timer(
+        &self,
+        h: u32,
+        timer: AbortHandle,
+        place: impl FnOnce(&mut Flight) -> &mut Option<AbortHandle>,
+    ) {
         match self.lock().get_mut(h) {
             Some(flight) => {
-                if let Some(old) = flight.limit.replace(handle) {
+                if let Some(old) = place(flight).replace(timer) {
                     old.abort();
                 }
             }
-            None => handle.abort(),
+            None => timer.abort(),
         }
     }
+}
+
+fn timeout_error(why: &str) -> Payload {
+    error_payload("TimeoutError", "TIMEOUT", &format!("timeout: activity timed out: {why}"))
 }

@@ -41,7 +41,7 @@ pub struct StandalonePage {
 #[derive(Debug)]
 pub enum StandaloneEnd {
     /// It has ended.
-    Ended(StandaloneRow),
+    Ended(Box<StandaloneRow>),
     /// There is no such task: it never was, or it is not kept any more.
     Unknown,
     /// The limit ran out first.
@@ -116,7 +116,7 @@ impl StandaloneClient {
     /// Waits for an end. A task that has not ended by now is kept for a while once it has, so that the wait sees it.
     pub async fn wait(&self, id: &str, limit: Duration) -> Result<StandaloneEnd> {
         Ok(match self.provider.standalone_waiters().wait(id, limit).await? {
-            Some(Some(row)) => StandaloneEnd::Ended(row),
+            Some(Some(row)) => StandaloneEnd::Ended(Box::new(row)),
             Some(None) => StandaloneEnd::Unknown,
             None => StandaloneEnd::StillOpen,
         })

@@ -98,7 +98,9 @@ struct Shown {
     delivery: i32,
     tag: Option<String>,
     node: Option<String>,
-    created_at: i64,
+    heartbeat: Option<Payload>,
+    heartbeat_at: Option<i64>,
+    scheduled_at: i64,
     due_at: Option<i64>,
     ended_at: Option<i64>,
     result: Option<Payload>,
@@ -118,7 +120,7 @@ pub async fn ask(client: &StandaloneClient, request: &str) -> Result<String> {
         Request::Wait { id, timeout_ms } => {
             let limit = Duration::try_from_secs_f64(timeout_ms / 1000.0).unwrap_or(Duration::MAX);
             write(&match client.wait(&id, limit).await? {
-                StandaloneEnd::Ended(row) => Waited { ended: Some(shown(row)?), unknown: false },
+                StandaloneEnd::Ended(row) => Waited { ended: Some(shown(*row)?), unknown: false },
                 StandaloneEnd::Unknown => Waited { ended: None, unknown: true },
                 StandaloneEnd::StillOpen => Waited::default(),
             })
@@ -153,8 +155,10 @@ impl From<Task> for NewStandalone {
 fn shown(row: StandaloneRow) -> Result<Shown> {
     let corrupt =
         |id: &str| Error::new(ErrorKind::Corrupt, format!("the result of activity {id:?} is not JSON"));
-    let result =
-        row.result.map(|text| Payload::from_text(text).ok_or_else(|| corrupt(&row.id))).transpose()?;
+    let payload = |text: Option<String>| {
+        text.map(|text| Payload::from_text(text).ok_or_else(|| corrupt(&row.id))).transpose()
+    };
+    let (result, heartbeat) = (payload(row.result)?, payload(row.heartbeat)?);
     Ok(Shown {
         id: row.id,
         name: row.name,
@@ -163,7 +167,9 @@ fn shown(row: StandaloneRow) -> Result<Shown> {
         delivery: row.deliveries,
         tag: row.tag,
         node: row.node,
-        created_at: row.created_at_ms,
+        heartbeat,
+        heartbeat_at: row.heartbeat_at_ms,
+        scheduled_at: row.scheduled_at_ms,
         due_at: row.due_at_ms,
         ended_at: row.ended_at_ms,
         result,

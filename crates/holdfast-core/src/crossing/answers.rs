@@ -13,6 +13,8 @@ pub struct Answers {
     pub turns: Vec<Reply>,
     /// Activities.
     pub activities: Vec<ActivityAnswer>,
+    /// Heartbeats of activities that run on.
+    pub beats: Vec<BeatAnswer>,
     /// Answers that break the rules of the crossing. Each costs its own turn or activity, and no other.
     pub broken: Vec<Broken>,
 }
@@ -44,6 +46,8 @@ struct Texts<'a> {
     turns: Vec<&'a RawValue>,
     #[serde(borrow)]
     activities: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    beats: Vec<&'a RawValue>,
 }
 
 /// The one field that all answers have.
@@ -61,6 +65,15 @@ pub struct ActivityAnswer {
     ok: Option<Payload>,
     #[serde(default, deserialize_with = "present")]
     err: Option<Payload>,
+}
+
+/// A heartbeat of one activity.
+#[derive(Debug, Deserialize)]
+pub struct BeatAnswer {
+    /// Handle of the job.
+    pub h: u32,
+    /// What it tells.
+    pub details: Payload,
 }
 
 /// How one activity ended.
@@ -97,6 +110,8 @@ impl Answers {
                 Err(error) => answers.broken.push(broken(text, error, Whose::Activity)),
             }
         }
+        // A heartbeat that cannot be read is one that is missing.
+        answers.beats = texts.beats.iter().filter_map(|text| serde_json::from_str(text.get()).ok()).collect();
         answers
     }
 }

@@ -3,5 +3,5 @@
 mod answers;
 mod outbox;
 
-pub use answers::{ActivityAnswer, ActivityResult, Answers, Broken, Whose};
-pub use outbox::{Abort, AbortReason, ActivityJob, Outbox, Unstarted};
+pub use answers::{ActivityAnswer, ActivityResult, Answers, BeatAnswer, Broken, Whose};
+pub use outbox::{Abort, AbortReason, ActivityJob, Outbox, Pulled, Unstarted};

@@ -30,8 +30,11 @@ pub struct ActivityJob {
     pub tag: Option<String>,
     pub session: Option<String>,
     pub worker_id: String,
+    /// From the start of its body.
     pub timeout_ms: Option<i64>,
-    pub deadline_ms: Option<i64>,
+    pub heartbeat_timeout_ms: Option<i64>,
+    /// What an earlier delivery told last.
+    pub heartbeat: Option<Payload>,
 }
 
 /// Why a running activity is told to stop.
@@ -54,6 +57,15 @@ pub enum AbortReason {
 pub struct Abort {
     pub h: u32,
     pub reason: AbortReason,
+}
+
+/// What one crossing takes.
+#[derive(Debug)]
+pub struct Pulled {
+    /// The batch, JSON text.
+    pub text: String,
+    /// The activities in it: their bodies start now.
+    pub activities: Vec<u32>,
 }
 
 /// What had not started when the outbox was drained.
@@ -150,7 +162,7 @@ impl Outbox {
 
     /// The next batch of at most `max` turns and activities; `None` once the outbox is closed. Dropping the future
     /// loses nothing.
-    pub async fn next(&self, max: usize) -> Option<String> {
+    pub async fn next(&self, max: usize) -> Option<Pulled> {
         loop {
             {
                 let mut state = self.lock();
@@ -162,7 +174,8 @@ impl Outbox {
                 let open = self.gate.as_ref().is_none_or(|gate| gate());
                 if let Some(batch) = take(&mut state, if open { max.max(1) } else { 0 }) {
                     let text = serde_json::to_string(&batch).expect("payloads are JSON and keys are strings");
-                    return Some(text);
+                    let activities = batch.activities.iter().map(|job| job.h).collect();
+                    return Some(Pulled { text, activities });
                 }
             }
             self.ready.notified().await;
@@ -281,8 +294,8 @@ mod tests {
         );
         for frame in 1..=4 {
             let batch = outbox.next(64).await.expect("a batch");
-            assert!(batch.contains(&format!("{{\"h\":{frame},")), "frame {frame} comes alone");
-            assert_eq!(batch.matches("\"h\":").count(), 1, "one turn in a batch");
+            assert!(batch.text.contains(&format!("{{\"h\":{frame},")), "frame {frame} comes alone");
+            assert_eq!(batch.text.matches("\"h\":").count(), 1, "one turn in a batch");
         }
     }
 }

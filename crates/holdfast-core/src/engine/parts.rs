@@ -8,10 +8,13 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use tokio::sync::mpsc;
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
 
 use crate::{
-    activity::ActivityRunner,
+    activity::{self, ActivityRunner},
     crossing::{ActivityAnswer, Answers, Broken, Outbox, Whose},
     limits,
     provider::Provider,
@@ -21,6 +24,23 @@ use crate::{
 
 /// A part that ran this long before it panicked begins with a short pause again.
 const GOOD_RUN: Duration = Duration::from_secs(60);
+
+/// Starts what activities need beside their claims: the sweep of ended ones, and the writer of heartbeats.
+pub(super) fn keep_activities(
+    parts: &mut JoinSet<()>,
+    provider: &Arc<Provider>,
+    activities: &Arc<ActivityRunner>,
+    stop: &watch::Receiver<bool>,
+) {
+    let (swept, stop_sweep) = (Arc::clone(provider), stop.clone());
+    parts.spawn(keep_running(Arc::clone(provider), "sweep of finished activities", move |_| {
+        activity::sweep(Arc::clone(&swept), stop_sweep.clone())
+    }));
+    let (told, stop_beats) = (Arc::clone(activities), stop.clone());
+    parts.spawn(keep_running(Arc::clone(provider), "writer of heartbeats", move |_| {
+        activity::keep_beats(Arc::clone(&told), stop_beats.clone())
+    }));
+}
 
 /// Runs a part to its end; after a panic it is begun `again`, after a pause that grows.
 pub(super) async fn keep_running<F: Future<Output = ()>>(
@@ -69,6 +89,9 @@ impl Answering {
         for reply in answers.turns {
             let frame = reply.frame;
             self.guarded(|| self.turns.answer(reply), || self.turns.abandon(frame));
+        }
+        for beat in answers.beats {
+            self.activities.beat(beat.h, beat.details);
         }
         for answer in answers.activities {
             let ActivityAnswer { h, .. } = answer;

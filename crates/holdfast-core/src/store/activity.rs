@@ -2,6 +2,7 @@
 //!
 //! The same rules as for turns. It never reads a payload.
 
+use holdfast_replay::Payload;
 use tokio_postgres::types::ToSql;
 
 use crate::{
@@ -10,7 +11,10 @@ use crate::{
     store::{
         ActivityKey, Fence, NodeKey, Statements, TagFilter,
         low_water::Queue,
-        queue::{ClaimTerms, MAX_MS, abandon_with, gone_with, patient, readable, release_with, renew_with},
+        node::fences,
+        queue::{
+            ClaimTerms, MAX_MS, abandon_with, gone_with, patient, readable, release_with, renew_with, single,
+        },
         row::column,
         turn::{ClaimRequest, RenewRequest},
     },
@@ -35,6 +39,8 @@ pub struct ClaimedActivity {
     pub input: String,
     /// Retry policy, JSON text.
     pub retry: Option<String>,
+    /// What the body of an earlier delivery told last, JSON text.
+    pub heartbeat: Option<String>,
     /// Time limit of one try, in ms.
     pub timeout_ms: Option<i64>,
     /// Routing tag.
@@ -142,6 +148,7 @@ fn claimed_activity(row: &Row) -> Result<ClaimedActivity> {
         name: column(row, "name")?,
         input: column(row, "input")?,
         retry: column(row, "retry")?,
+        heartbeat: column(row, "heartbeat")?,
         timeout_ms: column(row, "timeout_ms")?,
         tag: column(row, "tag")?,
         session: column(row, "session")?,
@@ -195,4 +202,27 @@ pub async fn gone(
     fences: &[Fence],
 ) -> Result<Vec<Fence>> {
     gone_with(session, statements, &statements.activity_list_gone, node, fences).await
+}
+
+/// What a running body told last.
+#[derive(Debug, Clone)]
+pub struct Beat {
+    /// The task.
+    pub key: ActivityKey,
+    /// Its lease.
+    pub fence: Fence,
+    /// JSON text.
+    pub details: Payload,
+}
+
+/// Stores heartbeats of running bodies; returns the fences whose heartbeat is stored. One that is missing is not held any
+/// more, or locked at this moment.
+pub async fn beat(session: &Session, statements: &Statements, beats: &[Beat]) -> Result<Vec<Fence>> {
+    let instances: Vec<&str> = beats.iter().map(|beat| beat.key.instance.as_str()).collect();
+    let executions: Vec<i64> = beats.iter().map(|beat| beat.key.execution).collect();
+    let events: Vec<i32> = beats.iter().map(|beat| beat.key.event).collect();
+    let held: Vec<i64> = beats.iter().map(|beat| beat.fence.0).collect();
+    let details: Vec<&str> = beats.iter().map(|beat| beat.details.as_str()).collect();
+    let params: [&(dyn ToSql + Sync); 5] = [&instances, &executions, &events, &held, &details];
+    fences(&single(session, statements, &statements.activity_beat, &params).await?)
 }

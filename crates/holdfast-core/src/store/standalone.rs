@@ -28,8 +28,12 @@ pub struct StandaloneRow {
     pub tag: Option<String>,
     /// The node that runs it.
     pub node: Option<String>,
-    /// When it was queued, ms since 1970.
-    pub created_at_ms: i64,
+    /// What its body told last, JSON text.
+    pub heartbeat: Option<String>,
+    /// When it told that, ms since 1970.
+    pub heartbeat_at_ms: Option<i64>,
+    /// When it was to start first, ms since 1970.
+    pub scheduled_at_ms: i64,
     /// When it can be claimed; while it runs, when its lease ends.
     pub due_at_ms: Option<i64>,
     /// When it ended.
@@ -187,7 +191,9 @@ fn standalone_row(row: &Row) -> Result<StandaloneRow> {
         deliveries: column(row, "deliveries")?,
         tag: column(row, "tag")?,
         node: column(row, "node")?,
-        created_at_ms: column(row, "created_at_ms")?,
+        heartbeat: column(row, "heartbeat")?,
+        heartbeat_at_ms: column(row, "heartbeat_at_ms")?,
+        scheduled_at_ms: column(row, "scheduled_at_ms")?,
         due_at_ms: column(row, "due_at_ms")?,
         ended_at_ms: column(row, "ended_at_ms")?,
         result: column(row, "result")?,

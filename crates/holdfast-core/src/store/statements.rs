@@ -77,6 +77,7 @@ statements! {
     activity_claim_suspects: "activity/claim_suspects", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, BOOL, BOOL, TEXT_ARRAY];
     activity_claim_in_session: "activity/claim_in_session", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8, BOOL, BOOL, TEXT_ARRAY, INT8, INT8, BOOL];
     activity_claim_tagged: "activity/claim_tagged", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8, BOOL, TEXT_ARRAY];
+    activity_beat: "activity/beat", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY];
     activity_free: "activity/free", [TEXT, INT8, INT8];
     activity_list_gone: "activity/list_gone", [TEXT, INT8, INT8_ARRAY];
     activity_recover: "activity/recover", [INT8];
@@ -104,7 +105,7 @@ statements! {
     commit_list_locked: "commit/list_locked", [TEXT_ARRAY];
     commit_lock_turn_rows: "commit/lock_turn_rows", [TEXT_ARRAY];
     commit_refuse_children: "commit/refuse_children", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
-    commit_retry_activities: "commit/retry_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY];
+    commit_retry_activities: "commit/retry_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_set_values: "commit/set_values", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, BOOL_ARRAY];
     commit_update_instances: "commit/update_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY];

@@ -354,6 +354,7 @@ pub(crate) fn settling(claimed: &ClaimedActivity, node: &NodeKey, outcome: Activ
         fence: claimed.fence,
         node: node.clone(),
         outcome,
+        heartbeat: None,
     })
 }
 

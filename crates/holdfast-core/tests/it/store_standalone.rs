@@ -1,7 +1,7 @@
 //! Standalone activities in the store: their keys, their ends under a lease, what is kept of them.
 
 use holdfast_core::store::{
-    activity::ClaimedActivity,
+    activity::{self, Beat, ClaimedActivity},
     commit::{ActivityEnd, ActivityOutcome, CommitItem, CommitOutcome, Enqueue, NewStandalone},
     standalone::{self, Source, StandaloneFilter},
 };
@@ -174,4 +174,38 @@ async fn a_list_goes_on_behind_a_stretch_without_a_match() {
     let second = list(Some("an instance")).await.expect("a list");
     assert_eq!(second.found.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["b"]);
     assert_eq!(second.end, None);
+}
+
+#[tokio::test]
+async fn a_heartbeat_needs_its_fence_and_reaches_the_next_try() {
+    let store = Store::new().await;
+    let (node, other) = (store.node("a").await, store.node("b").await);
+    store.enqueue("one", 0).await;
+    let beat = |claimed: &ClaimedActivity, details: &str| Beat {
+        key: claimed.key.clone(),
+        fence: claimed.fence,
+        details: payload(details),
+    };
+    let first = store.taken(&node, "one").await;
+    assert_eq!(first.heartbeat, None);
+    store.run("update @activity_queue set due_at = now()").await;
+    let second = store.taken(&other, "one").await;
+    let beats = [beat(&first, "1"), beat(&second, "2")];
+    let written = activity::beat(&store.session, &store.statements, &beats).await.expect("a write");
+    assert_eq!(written, [second.fence], "a lease that is gone tells nothing");
+
+    let mut again = settling(&second, &other, ActivityOutcome::Retry { delay_ms: 0, attempt: 2 });
+    assert_eq!(store.commit_one(again.clone()).await, done(true));
+    let third = store.taken(&node, "one").await;
+    assert_eq!(third.heartbeat.as_deref(), Some("2"), "what is stored stays");
+    again = settling(&third, &node, ActivityOutcome::Retry { delay_ms: 0, attempt: 3 });
+    if let CommitItem::Activity(commit) = &mut again {
+        commit.heartbeat = Some(payload("3"));
+    }
+    assert_eq!(store.commit_one(again).await, done(true));
+    assert_eq!(
+        store.taken(&node, "one").await.heartbeat.as_deref(),
+        Some("3"),
+        "what was told since goes along"
+    );
 }

@@ -53,6 +53,7 @@ columns! {
         owner_epoch: i64,
         delay_ms: i64,
         attempt: i32,
+        heartbeat: Option<&'a str>,
     }
 }
 
@@ -157,6 +158,7 @@ impl<'a> Activities<'a> {
                     owner_epoch,
                     delay_ms,
                     attempt: *attempt,
+                    heartbeat: activity.heartbeat.as_ref().map(|details| details.as_str()),
                 });
                 self.retried_items.push(index);
             }

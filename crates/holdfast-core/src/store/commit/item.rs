@@ -176,6 +176,8 @@ pub struct ActivityCommit {
     pub node: NodeKey,
     /// What becomes of it.
     pub outcome: ActivityOutcome,
+    /// What its body told last and is not stored yet; kept for the next try.
+    pub heartbeat: Option<Payload>,
 }
 
 /// What becomes of a settled activity.
