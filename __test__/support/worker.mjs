@@ -9,7 +9,7 @@ import { PostgresProvider, Runtime } from '../../index.mjs'
 
 const config = JSON.parse(process.env.HOLDFAST_TEST_WORKER)
 const provider = await PostgresProvider.connectWithSchema(config.url, config.schema)
-const runtime = new Runtime(provider, config.options)
+const runtime = new Runtime(provider, { logLevel: 'off', ...config.options })
 
 runtime.registerActivity('step', async (_ctx, n) => {
   if (config.stepMs) await delay(config.stepMs)
