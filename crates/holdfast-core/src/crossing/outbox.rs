@@ -280,7 +280,7 @@ mod tests {
         let outbox = Outbox::guarded(|| false);
         outbox.push(vec![turn(1, 1)], Vec::new());
         outbox.abort(7, AbortReason::Lost);
-        let batch = outbox.next(64).await.expect("a batch");
+        let batch = outbox.next(64).await.expect("a batch").text;
         assert!(batch.contains(r#""turns":[]"#) && batch.contains(r#""reason":"lost""#), "{batch}");
         assert_eq!(outbox.drain().turns, [FrameId(1)], "it has not started");
     }
