@@ -1,7 +1,8 @@
 //! Checks and chores of the repository. `cargo xtask tidy` prints every broken rule of STYLE.md that a machine can
-//! see, one a line, and exits with 1 when there is one.
+//! see, one a line, and exits with 1 when there is one; `cargo xtask codegen` writes the pages that come from the sources.
 #![forbid(unsafe_code)]
 
+mod codegen;
 mod tidy;
 
 use std::{
@@ -14,9 +15,10 @@ fn main() -> ExitCode {
     let root = env::args_os().nth(2).map_or_else(root, PathBuf::from);
     match env::args().nth(1).as_deref() {
         Some("tidy") => tidy::run(&root),
+        Some("codegen") => codegen::run(&root),
         Some("layers") => tidy::print_layers(&root),
         _ => {
-            eprintln!("usage: cargo xtask tidy | layers [ROOT]");
+            eprintln!("usage: cargo xtask tidy | codegen | layers [ROOT]");
             ExitCode::from(2)
         }
     }

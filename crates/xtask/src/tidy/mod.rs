@@ -16,12 +16,13 @@ mod spawns;
 mod sql_files;
 mod sql_text;
 mod tree;
+mod unread;
 mod words;
 
 use std::{path::Path, process::ExitCode};
 
-use finding::Finding;
-use tree::Tree;
+pub(crate) use self::{finding::Finding, tree::Tree};
+use crate::codegen;
 
 /// Runs every rule over the repository at `root`.
 pub(crate) fn run(root: &Path) -> ExitCode {
@@ -35,6 +36,9 @@ pub(crate) fn run(root: &Path) -> ExitCode {
     let findings = check(&tree);
     for finding in &findings {
         println!("{finding}");
+    }
+    for option in unread::UNREAD {
+        println!("note: nobody reads the option `{option}`");
     }
     println!("tidy: {} files, {} findings", tree.len(), findings.len());
     if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -68,6 +72,8 @@ fn check(tree: &Tree) -> Vec<Finding> {
     }
     found.extend(sql_files::check(tree));
     found.extend(options::check(tree));
+    found.extend(unread::check(tree));
+    found.extend(codegen::check(tree));
     for file in &tree.texts {
         found.extend(length::check_file(file, &tree.ratchet));
         found.extend(words::check(file));
