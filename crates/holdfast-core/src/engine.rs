@@ -288,6 +288,7 @@ impl Rooms {
                     .forgetting(failpoint::evict_percent()),
                 slots: config.dispatch.orchestration_concurrency,
                 max_attempts: config.lease.max_attempts,
+                limits: config.limits.of_execution(),
             },
         ));
         let activities = Arc::new(ActivityRunner::new(

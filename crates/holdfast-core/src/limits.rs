@@ -9,21 +9,6 @@ pub const PAYLOAD_BYTES: usize = 64 * 1024 * 1024;
 /// Most bytes that `payloadByteLimit` may allow: PostgreSQL holds at most 1 GiB in one value.
 pub const MAX_PAYLOAD_BYTES: usize = 1_000_000_000;
 
-/// Most events of one execution before a turn unless `historyEventLimit` says otherwise: above it a cold replay takes tens
-/// of seconds.
-pub const HISTORY_EVENTS: usize = 1_000_000;
-
-/// Most bytes of history before a turn: a cold activation is one text, and JavaScript's strings end at 512 MiB.
-pub const HISTORY_BYTES: usize = 256 * 1024 * 1024;
-
-/// Most commands of one turn unless `fanOutLimit` says otherwise: each is an event and mostly a row, written in one
-/// transaction.
-pub const FAN_OUT: usize = 100_000;
-
-/// Most unread messages of one instance unless `mailboxLimit` says otherwise: they are handed over in one text when the
-/// instance continues as new.
-pub const MAILBOX: usize = 100_000;
-
 /// Items in one commit batch: past this a batch gains little and holds its row locks longer (storage figures level
 /// off between 64 and 256).
 pub const COMMIT_BATCH_ITEMS: usize = 256;

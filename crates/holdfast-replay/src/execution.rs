@@ -5,6 +5,8 @@
 //! kept, except of messages that nobody has read yet, because the next execution inherits those.
 //!
 //! A reply that does not fit changes nothing; [`Execution::abort`] can still end the execution after it.
+//!
+//! length: the steps of one execution share all its fields, and are read together.
 
 pub use crate::turn::{Effect, End, TurnResult};
 use crate::{
@@ -16,7 +18,7 @@ use crate::{
     carry_over::{end_of, terminal_event},
     cursor::{Cursor, Recorded, fact_of},
     determinism::Standing,
-    limits,
+    limits::{self, Limits, Size},
     message::{NewFact, read_message},
     turn::TurnWriter,
 };
@@ -77,6 +79,7 @@ pub struct Execution {
     ended: bool,
     len: u32,
     bytes: usize,
+    limits: Limits,
 }
 
 impl Execution {
@@ -101,6 +104,7 @@ impl Execution {
             ended: false,
             len: 0,
             bytes: 0,
+            limits: Limits::default(),
         }
     }
 
@@ -133,7 +137,15 @@ impl Execution {
             ended,
             len: cursor.len,
             bytes: cursor.bytes,
+            limits: Limits::default(),
         })
+    }
+
+    /// The same execution under other limits than the default.
+    #[must_use]
+    pub fn bounded_by(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// Turns messages into facts of the coming turn; `now_ms` is the database time of the claim. May be called
@@ -291,7 +303,13 @@ impl Execution {
     /// Writes the turn: each new fact, followed by the commands given after it; then the end.
     fn write(&mut self, commands: Vec<ReplyCommand>, reply: Reply, given: usize) -> TurnResult {
         let Reply { applied, locals, outcome, .. } = reply;
-        let limit = limits::exceeded(&self.instance, self.len, self.bytes, &commands);
+        let size = Size {
+            instance: &self.instance,
+            events: self.len as usize,
+            bytes: self.bytes,
+            unread: self.books.mailboxes.unread(),
+        };
+        let limit = limits::exceeded(&self.limits, &size, &commands);
         let (commands, locals, outcome) = match limit {
             Some(error) => (Vec::new(), Vec::new(), ReplyOutcome::Failed { error: error.to_payload() }),
             None => (commands, locals, outcome),

@@ -25,6 +25,8 @@ pub(crate) struct Mailboxes {
     open: BTreeMap<u32, (CarriedKind, String)>,
     /// Arrivals so far, to keep one order over all names.
     arrivals: u64,
+    /// Messages that nobody has read.
+    unread: usize,
 }
 
 impl Mailboxes {
@@ -44,7 +46,10 @@ impl Mailboxes {
         let mailbox = self.of(kind, name);
         let wait = mailbox.waits.pop_first();
         match wait {
-            None => mailbox.unread.push_back((arrival, data.clone())),
+            None => {
+                mailbox.unread.push_back((arrival, data.clone()));
+                self.unread += 1;
+            }
             Some(seq) => {
                 self.open.remove(&seq);
                 self.forget_empty(kind, name);
@@ -53,11 +58,17 @@ impl Mailboxes {
         wait
     }
 
+    /// Messages that nobody has read.
+    pub(crate) fn unread(&self) -> usize {
+        self.unread
+    }
+
     /// Command `seq` waits for a message; true when it takes an unread one at once.
     pub(crate) fn wait(&mut self, kind: CarriedKind, name: &str, seq: u32) -> bool {
         let mailbox = self.of(kind, name);
         let taken = mailbox.unread.pop_front().is_some();
         if taken {
+            self.unread -= 1;
             self.forget_empty(kind, name);
         } else {
             mailbox.waits.insert(seq);
@@ -95,6 +106,7 @@ impl Mailboxes {
                 unread.extend(mailbox.unread.into_iter().map(carried));
             }
         }
+        self.unread = 0;
         unread.sort_by_key(|(arrival, _)| *arrival);
         unread.into_iter().map(|(_, carried)| carried).collect()
     }

@@ -1,5 +1,7 @@
 //! Bounds of one execution, and of the live frames kept between turns.
 
+use holdfast_replay::limits::Limits;
+
 use super::rule;
 use crate::{error::Result, limits};
 
@@ -35,21 +37,32 @@ pub struct LimitsConfig {
 
 impl Default for LimitsConfig {
     fn default() -> Self {
+        let bounds = Limits::default();
         Self {
             payload_byte_limit: limits::PAYLOAD_BYTES,
-            history_event_limit: limits::HISTORY_EVENTS,
-            history_byte_limit: limits::HISTORY_BYTES,
-            fan_out_limit: limits::FAN_OUT,
-            mailbox_limit: limits::MAILBOX,
+            history_event_limit: bounds.history_events,
+            history_byte_limit: bounds.history_bytes,
+            fan_out_limit: bounds.fan_out,
+            mailbox_limit: bounds.mailbox,
         }
     }
 }
 
 impl LimitsConfig {
+    /// The bounds as an execution takes them.
+    pub(crate) fn of_execution(&self) -> Limits {
+        Limits {
+            history_events: self.history_event_limit,
+            history_bytes: self.history_byte_limit,
+            fan_out: self.fan_out_limit,
+            mailbox: self.mailbox_limit,
+        }
+    }
+
     pub(super) fn validate(&self) -> Result<()> {
         rule::within("payloadByteLimit", self.payload_byte_limit, 1, limits::MAX_PAYLOAD_BYTES)?;
         rule::within("historyEventLimit", self.history_event_limit, 1, 100_000_000)?;
-        rule::within("historyByteLimit", self.history_byte_limit, 1, limits::HISTORY_BYTES)?;
+        rule::within("historyByteLimit", self.history_byte_limit, 1, Limits::default().history_bytes)?;
         rule::within("fanOutLimit", self.fan_out_limit, 1, 1_000_000)?;
         rule::within("mailboxLimit", self.mailbox_limit, 1, 1_000_000)
     }

@@ -5,7 +5,9 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use holdfast_replay::{CarryOver, Event, Execution, Message, Payload, StartInfo, event::StoredEvent};
+use holdfast_replay::{
+    CarryOver, Event, Execution, Message, Payload, StartInfo, event::StoredEvent, limits::Limits,
+};
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -102,12 +104,14 @@ impl Loaded {
 pub(super) fn execution(
     claimed: &ClaimedTurn,
     version: &str,
+    limits: Limits,
     stored: Result<Vec<StoredEvent>>,
 ) -> Result<Execution> {
     let (instance, stored) = (claimed.instance.clone(), stored?);
     if claimed.history_len == 0 {
         let start = start_info(claimed, version)?;
-        return Ok(Execution::begin(instance, claimed.execution, start, claimed.now_ms));
+        let begun = Execution::begin(instance, claimed.execution, start, claimed.now_ms);
+        return Ok(begun.bounded_by(limits));
     }
     if stored.len() as i64 != i64::from(claimed.history_len) {
         let text = format!(
@@ -121,7 +125,8 @@ pub(super) fn execution(
     let corrupt =
         |error| Error::new(ErrorKind::Corrupt, format!("read history of {instance:?}")).caused_by(error);
     let events = decoded.map_err(corrupt)?;
-    Execution::replay(instance.clone(), claimed.execution, events).map_err(corrupt)
+    let replayed = Execution::replay(instance.clone(), claimed.execution, events).map_err(corrupt)?;
+    Ok(replayed.bounded_by(limits))
 }
 
 fn start_info(claimed: &ClaimedTurn, version: &str) -> Result<StartInfo> {

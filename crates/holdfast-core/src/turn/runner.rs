@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use holdfast_replay::{Activation, FrameId, Payload, Reply};
+use holdfast_replay::{Activation, FrameId, Payload, Reply, limits::Limits};
 
 use crate::{
     crossing::Outbox,
@@ -47,6 +47,8 @@ pub(crate) struct TurnSetup {
     pub(crate) slots: usize,
     /// Deliveries above this are poison.
     pub(crate) max_attempts: u32,
+    /// Bounds of one execution.
+    pub(crate) limits: Limits,
 }
 
 /// The turns of one runtime.
@@ -60,6 +62,7 @@ pub(crate) struct TurnRunner {
     table: Mutex<TurnTable>,
     slots: usize,
     max_attempts: u32,
+    limits: Limits,
 }
 
 impl TurnRunner {
@@ -71,7 +74,7 @@ impl TurnRunner {
         counters: Arc<RunCounters>,
         setup: TurnSetup,
     ) -> Self {
-        let TurnSetup { newest, cache, slots, max_attempts } = setup;
+        let TurnSetup { newest, cache, slots, max_attempts, limits } = setup;
         Self {
             provider,
             keeper,
@@ -82,6 +85,7 @@ impl TurnRunner {
             table: Mutex::new(TurnTable::new(cache)),
             slots,
             max_attempts,
+            limits,
         }
     }
 
@@ -295,7 +299,7 @@ impl TurnRunner {
             let stored = loaded.take_history(&claimed.instance);
             let (frame, execution) = match frame {
                 Some(live) => (live.frame, Ok(live.execution)),
-                None => (self.lock().new_frame(), load::execution(&claimed, &version, stored)),
+                None => (self.lock().new_frame(), load::execution(&claimed, &version, self.limits, stored)),
             };
             let messages = loaded.take_messages(&claimed.instance);
             let cancel = cancel_reason(&messages);

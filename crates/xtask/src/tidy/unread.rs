@@ -21,6 +21,10 @@ const METHODS: &[(&str, &str)] = &[
     ("heartbeat_interval", "times"),
     ("stale_after", "times"),
     ("worker_node_id", "node_id"),
+    ("history_event_limit", "of_execution"),
+    ("history_byte_limit", "of_execution"),
+    ("fan_out_limit", "of_execution"),
+    ("mailbox_limit", "of_execution"),
 ];
 
 /// Fields that nobody reads; must be empty in a release.
