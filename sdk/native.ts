@@ -89,6 +89,8 @@ export interface NativeBinding {
   JsRuntime: new (provider: NativeProvider, options: NativeRuntimeOptions) => NativeRuntime
   JsLog: NativeLog
   JsOptions: NativeOptions
+  /** Findings of a check as JSON text. */
+  JsDoctor: { examine(url: string, schema: string, pool: NativePoolOptions, runtime: NativeRuntimeOptions): Promise<Outcome<string>> }
 }
 
 let loaded: NativeBinding | undefined

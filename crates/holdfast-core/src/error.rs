@@ -116,6 +116,13 @@ impl Error {
         self
     }
 
+    /// The same error, said to be about `what`.
+    #[must_use]
+    pub fn about(mut self, what: &str) -> Self {
+        self.context = format!("{what}: {}", self.context);
+        self
+    }
+
     /// The same error with a hint when to try again.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {

@@ -11,6 +11,7 @@ pub mod commit;
 pub mod config;
 pub mod crossing;
 pub mod dispatch;
+pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod failpoint;

@@ -3,6 +3,7 @@
 //! Native async methods never reject: they resolve to `{ value }` or `{ failure }`, and the TypeScript side throws.
 
 mod client;
+mod doctor;
 mod failure;
 mod logging;
 mod options;

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::Payload;
 
-    fn over(instance: &str, commands: &[ReplyCommand]) -> Option<ErrorPayload> {
+    fn exceeds(instance: &str, commands: &[ReplyCommand]) -> Option<ErrorPayload> {
         exceeded(&Limits::default(), &Size { instance, events: 1, bytes: 1, unread: 0 }, commands)
     }
 
@@ -133,12 +133,12 @@ mod tests {
     #[test]
     fn automatic_ids_do_not_grow_without_end() {
         let fits = "p".repeat(MAX_NAME_BYTES - MAX_CHILD_SUFFIX_BYTES);
-        assert_eq!(over(&fits, &[child(None)]), None);
+        assert_eq!(exceeds(&fits, &[child(None)]), None);
         let over = fits + "p";
-        let error = over(&over, &[child(None)]).expect("one byte too long");
+        let error = exceeds(&over, &[child(None)]).expect("one byte too long");
         assert_eq!(error.code.as_deref(), Some("LIMIT_EXCEEDED"));
         assert!(error.message.contains("give the child an id"), "{}", error.message);
-        assert_eq!(over(&over, &[child(Some("short"))]), None);
+        assert_eq!(exceeds(&over, &[child(Some("short"))]), None);
     }
 
     #[test]

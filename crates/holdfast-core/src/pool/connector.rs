@@ -5,7 +5,7 @@
 
 use std::{collections::hash_map::RandomState, hash::BuildHasher, time::Duration};
 
-use tokio_postgres::{Client, Config, NoTls, config::SslMode};
+use tokio_postgres::{Client, Config, NoTls, config::SslMode, error::SqlState};
 
 use super::{
     cancel::Address,
@@ -61,7 +61,12 @@ impl Connector {
             SessionPurpose::Migration => "migration",
         };
         let name = format!("{}-{suffix}", self.direct.application_name);
-        self.direct.open(&name, self.query_limit).await
+        let opened = self.direct.open(&name, self.query_limit).await;
+        match self.direct.redacted == self.hot.redacted {
+            true => opened,
+            // The URL that the caller gave is not to blame.
+            false => opened.map_err(|error| error.about("the direct session (option directUrl)")),
+        }
     }
 }
 
@@ -162,11 +167,20 @@ impl Route {
     /// A refusal that is not about load or network means that the URL cannot be used: a wrong password, no such
     /// database, a certificate that is not trusted.
     fn describe(&self, error: tokio_postgres::Error) -> Error {
-        let text = format!("connect to {}", self.redacted);
+        let text = format!("connect to {}{}", self.redacted, remedy(&error));
         match classify(&error).kind {
             ErrorKind::Query => Error::new(ErrorKind::Url, text).caused_by(error),
             _ => engine_error(error, text),
         }
+    }
+}
+
+/// What to do about a refusal that the server names by a code.
+fn remedy(error: &tokio_postgres::Error) -> &'static str {
+    match error.code().map(SqlState::code) {
+        Some("28P01" | "28000") => " (check user and password in the URL, and the server's pg_hba.conf)",
+        Some("3D000") => " (create the database, or correct its name in the URL)",
+        _ => "",
     }
 }
 

@@ -32,7 +32,8 @@ impl Endpoints {
             PoolerMode::Yes => true,
             PoolerMode::No => false,
         };
-        let explicit = direct_url.filter(|url| !url.trim().is_empty()).map(Target::from_url).transpose()?;
+        let explicit = direct_url.filter(|url| !url.trim().is_empty()).map(Target::from_url).transpose();
+        let explicit = explicit.map_err(|error| error.about("option directUrl"))?;
         let (direct, direct_pooled) = match explicit {
             Some(direct) => {
                 let pooled = is_pooled(&direct);

@@ -84,6 +84,11 @@ impl Pool {
         Ok(pool)
     }
 
+    /// Whether these options, or the URL itself, say that a transaction pooler is in between; no I/O.
+    pub fn expects_pooler(url: &str, config: &PoolConfig) -> Result<bool> {
+        Ok(Endpoints::new(url, config.direct_url.as_deref(), config.pooled)?.hot_pooled)
+    }
+
     /// Waits for a session, for `acquire_timeout` at most. Dropping the future leaves the queue.
     pub async fn acquire(self: &Arc<Self>, class: CallerClass) -> Result<Lease> {
         if self.closed.load(Ordering::Acquire) {

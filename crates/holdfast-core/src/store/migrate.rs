@@ -37,6 +37,21 @@ pub fn known_version() -> i32 {
 
 /// The version of the schema, 0 when there is none.
 pub async fn version(session: &Session, statements: &Statements) -> Result<i32> {
+    let version = read_version(session, statements).await;
+    version.map_err(|error| match is_forbidden(&error) {
+        true => {
+            let context = format!(
+                "the role may not use schema {0}: grant it USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its \
+                 tables",
+                statements.schema
+            );
+            Error::new(ErrorKind::Schema, context).caused_by(error)
+        }
+        false => error,
+    })
+}
+
+async fn read_version(session: &Session, statements: &Statements) -> Result<i32> {
     let rows = session.query(&statements.migrate_read_table, &[]).await?;
     let found = rows.first().map(|row| column::<bool>(row, "found")).transpose()?.unwrap_or(false);
     if !found {
@@ -63,9 +78,7 @@ pub async fn run(session: &Session, statements: &Statements) -> Result<()> {
             Ok(()) => tracing::info!(schema = statements.schema, version = found + 1, "schema migrated"),
             Err(error) if is_held_by_another(&error) => tokio::time::sleep(pause()).await,
             Err(error) => {
-                let context =
-                    format!("migrate schema {} to version {} ({name})", statements.schema, found + 1);
-                return Err(Error::new(failure_kind(&error), context).caused_by(error));
+                return Err(refused(statements, found + 1, name, error));
             }
         }
     }
@@ -118,6 +131,22 @@ fn is_held_by_another(error: &Error) -> bool {
         sql_state(error),
         Some(state) if state == &SqlState::LOCK_NOT_AVAILABLE
     )
+}
+
+fn refused(statements: &Statements, version: i32, name: &str, error: Error) -> Error {
+    let schema = &statements.schema;
+    let remedy = match is_forbidden(&error) {
+        true => {
+            ": the role may not create it; grant it CREATE on the database, or on the schema when that is there, or let its owner connect once"
+        }
+        false => "",
+    };
+    let context = format!("migrate schema {schema} to version {version} ({name}){remedy}");
+    Error::new(failure_kind(&error), context).caused_by(error)
+}
+
+fn is_forbidden(error: &Error) -> bool {
+    sql_state(error) == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
 }
 
 /// The server's refusal is about the schema; anything else keeps its kind.

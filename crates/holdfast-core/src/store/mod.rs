@@ -5,6 +5,7 @@
 pub mod activity;
 pub mod commit;
 pub mod coverage;
+pub mod doctor;
 pub mod instance;
 pub mod look;
 mod low_water;

@@ -85,6 +85,14 @@ statements! {
     activity_release: "activity/release", [TEXT, INT8, INT8_ARRAY, INT8];
     activity_release_unknown: "activity/release_unknown", [TEXT, INT8, INT8_ARRAY, INT8];
     activity_renew: "activity/renew", [TEXT, INT8, INT8_ARRAY, INT8, INT8, INT8];
+    doctor_hold: "doctor/hold", [];
+    doctor_listen: "doctor/listen", [];
+    doctor_notify: "doctor/notify", [];
+    doctor_read_pid: "doctor/read_pid", [];
+    doctor_read_server: "doctor/read_server", [];
+    doctor_read_tables: "doctor/read_tables", [];
+    doctor_read_transactions: "doctor/read_transactions", [];
+    doctor_read_work: "doctor/read_work", [INT8];
     commit_answer_reads: "commit/answer_reads", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_compare_starts: "commit/compare_starts", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_continue_instances: "commit/continue_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];

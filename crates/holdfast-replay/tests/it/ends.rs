@@ -239,5 +239,5 @@ fn limits_end_the_execution_with_a_clear_error() {
     assert_eq!(Live::begin().turn(vec![], &[event(0, &fits)], WAITING).len(), 2);
     let many = vec![timer(0, 1); 100_001];
     let written = Live::begin().turn(vec![], &many, WAITING);
-    assert!(written[2].contains("100001 commands, the limit is 100000"), "{written:?}");
+    assert!(written[2].contains("100001 commands, more than fanOutLimit (100000)"), "{written:?}");
 }

@@ -21,7 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &["commit", "crossing"],
     &["provider"],
     &["turn", "activity", "timer", "schedule", "liveness"],
-    &["dispatch", "client", "manage"],
+    &["dispatch", "client", "doctor", "manage"],
     &["engine"],
     &["sim"],
 ];

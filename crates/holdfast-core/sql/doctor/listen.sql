@@ -1,0 +1,2 @@
+-- Listens on a channel of this check.
+listen holdfast_doctor
