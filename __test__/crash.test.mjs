@@ -88,6 +88,7 @@ describe('a worker that dies', { concurrency: 4 }, () => {
       ])
       assert.deepEqual(await second.stop(), { code: 0, signal: null, errors: '' })
       for (const id of [...ids, 'hanging']) audit(await client.readExecutionHistory(id, 1))
+      assert.deepEqual(await client.audit(), [])
       await provider.close()
     })
   }
@@ -123,6 +124,7 @@ describe('an activity that kills its process', () => {
     assert.ok(results.every((end) => end.status === 'Completed' && end.output === 3))
     assert.equal(killer.status, 'Failed')
     assert.match(killer.error, /poison/)
+    assert.deepEqual(await client.audit(), [])
     assert.ok(deaths >= 3 && deaths <= 4, `the killer started at most maxAttempts + 1 times, not ${deaths}`)
   })
 })

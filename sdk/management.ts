@@ -302,6 +302,11 @@ export abstract class Management {
     }
   }
 
+  /** @internal What was accepted and can never end: nothing in a sound database. Reads whole tables; for tests. */
+  async audit(): Promise<{ what: string; instance: string; event: number | null }[]> {
+    return await this.#ask<{ what: string; instance: string; event: number | null }[]>({ op: 'audit' })
+  }
+
   async #get(instanceId: string): Promise<InstanceRecord | null> {
     const text = unwrap(await this.#native.get(checkInstanceId(instanceId)))
     return text === null || text === undefined ? null : (JSON.parse(text) as InstanceRecord | null)

@@ -56,6 +56,7 @@ describe('a parked instance', { concurrency: 4 }, () => {
     assert.ok(!kinds.some((kind) => kind.endsWith('Failed') || kind === 'ExternalEvent'), kinds.join())
     const [{ n }] = await world.sql("select count(*)::int as n from inbox where instance = 'one'")
     assert.equal(n, 1)
+    assert.deepEqual(await client.audit(), [], 'a parked instance is no orphan')
     // More of the same code does not help, and messages alone do not wake it.
     assert.deepEqual(await client.resume('one'), { resumed: true })
     await until(() => isParked(world, 'one'), 'parked again')
@@ -68,6 +69,7 @@ describe('a parked instance', { concurrency: 4 }, () => {
     assert.deepEqual(await client.resume('one'), { resumed: false })
     assert.equal((await client.getInstanceInfo('one')).parked, undefined)
     assert.equal((await world.kinds('one')).filter((kind) => kind === 'ActivityScheduled').length, 2)
+    assert.deepEqual(await world.client.audit(), [])
   })
 
   test('does not fail its parent, which completes after the fix on another node', async (t) => {

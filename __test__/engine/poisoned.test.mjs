@@ -6,10 +6,18 @@ import { describe, test } from 'node:test'
 
 import { gate, liveWorld, outputOf, until } from '../support/live.mjs'
 
-/** Uses up the deliveries of an instance that waits, and wakes it. */
+/** Uses up the deliveries of an instance that waits and wakes it, at once, so that no turn comes in between. */
 async function poison(world, id) {
-  await world.sql('update turn_queue set deliveries = 10 where instance = $1', [id])
-  await world.client.raiseEvent(id, 'go', 'went')
+  await until(async () => {
+    const woken = await world.sql(
+      `with spent as (
+         update turn_queue set deliveries = 10, due_at = clock_timestamp() where instance = $1 and owner is null returning instance
+       )
+       insert into inbox (instance, kind, name, data) select instance, 'EventRaised', 'go', '"went"' from spent returning id`,
+      [id],
+    )
+    return woken.length === 1
+  }, 'nobody has its turn')
   return await world.end(id)
 }
 
@@ -51,6 +59,7 @@ describe('a poisoned instance', { concurrency: 4 }, () => {
     const before = await world.kinds('one')
     assert.equal(before.at(-1), 'OrchestrationFailed')
 
+    assert.deepEqual(await world.client.audit(), [], 'what waits for a retry is no orphan')
     const retries = await Promise.all(Array.from({ length: 4 }, () => world.client.retryInstance('one')))
     assert.equal(retries.filter(({ retried }) => retried).length, 1)
     slow.open('slept')
@@ -62,6 +71,7 @@ describe('a poisoned instance', { concurrency: 4 }, () => {
     assert.deepEqual(after.slice(0, before.length + 1), [...before, 'OrchestrationRetried'])
     assert.equal(after.at(-1), 'OrchestrationCompleted')
     assert.deepEqual(await world.client.retryInstance('one'), { retried: false })
+    assert.deepEqual(await world.client.audit(), [])
     await assert.rejects(world.client.retryInstance('nobody'), { code: 'NOT_FOUND' })
   })
 

@@ -98,6 +98,9 @@ pub const CAUTION_AFTER_OUTAGE: Duration = Duration::from_secs(5);
 /// How often a node looks for due work that no live node can run: it changes with deploys.
 pub const UNSERVED_EVERY: Duration = Duration::from_secs(30);
 
+/// Findings of an audit: one is too many, a hundred show the pattern.
+pub const AUDIT_ROWS: i64 = 100;
+
 /// Timers, activities and children that an explanation lists, of each: more are not for people to read.
 pub const EXPLAIN_ROWS: i64 = 100;
 

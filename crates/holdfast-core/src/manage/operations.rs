@@ -9,7 +9,7 @@ use crate::{
     pool::{CallerClass, Lease},
     provider::Provider,
     store::instance::values,
-    store::manage::{self as rows, DepthsRow, ExecutionRow, MetricsRow},
+    store::manage::{self as rows, DepthsRow, ExecutionRow, Finding, MetricsRow},
 };
 
 /// Manages the instances of one provider.
@@ -86,6 +86,11 @@ impl Manager {
     /// Counts of everything.
     pub async fn metrics(&self) -> Result<MetricsRow> {
         rows::metrics(&*self.session().await?, self.provider.statements()).await
+    }
+
+    /// What was accepted and can never end; nothing in a sound database.
+    pub async fn audit(&self) -> Result<Vec<Finding>> {
+        rows::audit(&*self.session().await?, self.provider.statements()).await
     }
 
     /// What could be claimed now.

@@ -65,6 +65,7 @@ enum Request {
     Stats {
         instance: String,
     },
+    Audit {},
     Metrics {},
     Depths {},
     Value {
@@ -176,6 +177,13 @@ pub async fn manage(manager: &Manager, request: &str) -> Result<String> {
             write(&json!({ "resumed": manager.resume_bulk(&filter.into(), limit).await? }))
         }
         Request::Stats { instance } => stats(manager, &instance).await,
+        Request::Audit {} => {
+            let findings =
+                manager.audit().await?.into_iter().map(
+                    |found| json!({ "what": found.what, "instance": found.instance, "event": found.event }),
+                );
+            write(&findings.collect::<Vec<_>>())
+        }
         Request::Metrics {} => metrics(manager).await,
         Request::Depths {} => {
             let depths = manager.depths().await?;

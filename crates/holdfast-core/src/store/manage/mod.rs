@@ -3,6 +3,7 @@
 //! Reads walk an index in bounded stretches and take no locks. Deleting locks turn rows first, as every commit does.
 //! It decides nothing: what is not allowed comes back as a word.
 
+mod audit;
 mod explain;
 mod list;
 mod look;
@@ -11,6 +12,7 @@ mod resume;
 mod retry;
 
 pub use self::{
+    audit::{Finding, audit},
     explain::{Found, FoundActivity, FoundChild, FoundInstance, explain},
     list::{Filter, ListedRow, Position, RootFilter, Stretch, list, pick_roots, roots},
     look::{
