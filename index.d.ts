@@ -227,13 +227,13 @@ export declare class Client extends ActivityQueue {
     /** The same as `cancelInstance`. */
     cancelOrchestration(instanceId: string, reason?: string): Promise<SendResult>;
     /** Raises a one-shot event; one that nobody waits for yet is kept. */
-    raiseEvent<T = unknown>(instanceId: string, event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
+    raiseEvent<T = unknown>(instanceId: string, event: string | EventDefinition<T>, ...data: InputArguments<T, [options?: SendOptions]>): Promise<SendResult>;
     /** Appends a message to a queue of an instance. */
-    enqueueEvent<T = unknown>(instanceId: string, queue: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
+    enqueueEvent<T = unknown>(instanceId: string, queue: string | EventDefinition<T>, ...data: InputArguments<T, [options?: SendOptions]>): Promise<SendResult>;
     /** The same as `raiseEvent`. */
-    raiseEventTyped<T = unknown>(instanceId: string, event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
+    raiseEventTyped<T = unknown>(instanceId: string, event: string | EventDefinition<T>, ...data: InputArguments<T, [options?: SendOptions]>): Promise<SendResult>;
     /** The same as `enqueueEvent`. */
-    enqueueEventTyped<T = unknown>(instanceId: string, queue: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
+    enqueueEventTyped<T = unknown>(instanceId: string, queue: string | EventDefinition<T>, ...data: InputArguments<T, [options?: SendOptions]>): Promise<SendResult>;
 }
 
 /** What a message tells. */
@@ -770,6 +770,18 @@ export interface SystemMetrics {
 
 /** A time: ms since 1970, or a Date. */
 export type Time = number | Date;
+
+/** Options of `raiseEvent` and `enqueueEvent`, after the data. */
+export interface SendOptions {
+    /**
+     * Of messages to one instance with the same key only the first is delivered, and every call for it resolves. Keys are
+     * remembered for a day. 1 to 256 bytes. Without one each call is a message of its own, and a lost answer is dealt with
+     * inside the call.
+     */
+    dedupKey?: string;
+    /** The same as `dedupKey`. */
+    idempotencyKey?: string;
+}
 
 /**
  * Which activities a runtime takes: only those without a tag (`'defaultOnly'`), all (`'any'`), none (`'none'`), only those

@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { ActivityQueue } from './activity/queue.js'
+import { type SendOptions, keyOf } from './send-options.js'
 import { type EventDefinition, type InputArguments, type OrchestrationDefinition, nameOf } from './define.js'
 import { InstanceExistsError, HoldfastError, TimeoutError } from './errors.js'
 import { OrchestrationHandle } from './handle.js'
@@ -236,34 +237,52 @@ export class Client extends ActivityQueue {
   }
 
   /** Raises a one-shot event; one that nobody waits for yet is kept. */
-  async raiseEvent<T = unknown>(instanceId: string, event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult> {
+  async raiseEvent<T = unknown>(
+    instanceId: string,
+    event: string | EventDefinition<T>,
+    ...data: InputArguments<T, [options?: SendOptions]>
+  ): Promise<SendResult> {
     const id = checkInstanceId(instanceId)
     const name = nameOf(event, 'event', 'event name')
     if (typeof event === 'object') await validated(event.schema, data[0], `data of event '${name}'`)
-    return await this.#send('event', id, name, encode(data[0], `data of event '${name}'`), '')
+    return await this.#send('event', id, name, encode(data[0], `data of event '${name}'`), '', data[1])
   }
 
   /** Appends a message to a queue of an instance. */
-  async enqueueEvent<T = unknown>(instanceId: string, queue: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult> {
+  async enqueueEvent<T = unknown>(
+    instanceId: string,
+    queue: string | EventDefinition<T>,
+    ...data: InputArguments<T, [options?: SendOptions]>
+  ): Promise<SendResult> {
     const id = checkInstanceId(instanceId)
     const name = nameOf(queue, 'event', 'queue name')
     if (typeof queue === 'object') await validated(queue.schema, data[0], `message of queue '${name}'`)
-    return await this.#send('queue', id, name, encode(data[0], `message of queue '${name}'`), '')
+    return await this.#send('queue', id, name, encode(data[0], `message of queue '${name}'`), '', data[1])
   }
 
   /** The same as `raiseEvent`. */
-  async raiseEventTyped<T = unknown>(instanceId: string, event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult> {
+  async raiseEventTyped<T = unknown>(
+    instanceId: string,
+    event: string | EventDefinition<T>,
+    ...data: InputArguments<T, [options?: SendOptions]>
+  ): Promise<SendResult> {
     return await this.raiseEvent<T>(instanceId, event, ...data)
   }
 
   /** The same as `enqueueEvent`. */
-  async enqueueEventTyped<T = unknown>(instanceId: string, queue: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult> {
+  async enqueueEventTyped<T = unknown>(
+    instanceId: string,
+    queue: string | EventDefinition<T>,
+    ...data: InputArguments<T, [options?: SendOptions]>
+  ): Promise<SendResult> {
     return await this.enqueueEvent<T>(instanceId, queue, ...data)
   }
 
-  async #send(kind: string, id: string, name: string, data: string, reason: string): Promise<SendResult> {
+  async #send(kind: string, id: string, name: string, data: string, reason: string, options?: SendOptions): Promise<SendResult> {
+    const key = keyOf(options)
     const head = `"kind":"${kind}","instance":${JSON.stringify(id)},"name":${JSON.stringify(name)}`
-    const item = `{${head},"data":${data},"reason":${JSON.stringify(reason)}}`
+    const tail = key === undefined ? '' : `,"key":${JSON.stringify(key)}`
+    const item = `{${head},"data":${data},"reason":${JSON.stringify(reason)}${tail}}`
     const { accepted } = JSON.parse(unwrap(await this.#native.send(item))) as SendResult
     return { accepted }
   }

@@ -51,6 +51,7 @@ export type {
   SystemMetrics,
   Time,
 } from './management-shapes.js'
+export type { SendOptions } from './send-options.js'
 export type { WorkerTagFilter } from './tag-filter.js'
 export type { MetricsSnapshot } from './metrics.js'
 export type {

@@ -133,12 +133,22 @@ create table /*schema*/inbox (
   source int,
   name text collate "C",
   data text,
-  dedup_key text collate "C",
   constraint inbox_pkey primary key (instance, id),
   constraint inbox_source_check check ((execution is null) = (source is null))
 ) with (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_analyze_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
 create unique index inbox_source_key on /*schema*/inbox (instance, execution, source) where source is not null;
+
+-- Keys of clients' messages, so that one whose commit got no answer, or that its caller sends again, comes once. They
+-- outlive the message, and its instance, until they are swept.
+create table /*schema*/message_key (
+  instance text collate "C" not null,
+  dedup_key text collate "C" not null,
+  sent_at timestamptz not null default clock_timestamp(),
+  constraint message_key_pkey primary key (instance, dedup_key)
+) with (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02,
+        autovacuum_analyze_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
+create index message_key_sent_at_idx on /*schema*/message_key (sent_at);
 
 -- Activity tasks waiting or leased. A standalone one has execution 0 and event 0, and says with retention_ms how long it
 -- is kept once it has ended (0: not at all, -1: until somebody deletes it). heartbeat is what its body told last. queue, priority, concurrency_key, dedup_key

@@ -135,3 +135,12 @@ pub const PANIC_RUNS: u32 = 3;
 /// Shortest time between two writes of the heartbeats of a runtime: all of them go in one statement, however often bodies
 /// call; this is what a crash can cost of the last of them.
 pub const BEAT_EVERY: Duration = Duration::from_secs(1);
+
+/// How long keys of clients' messages are remembered: far longer than anybody tries a lost answer again.
+pub const MESSAGE_KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// Keys forgotten by one statement.
+pub const MESSAGE_KEYS_BATCH: i64 = 5_000;
+
+/// Statements of one sweep of keys: with the default interval enough for 28 million messages a day, and seldom long.
+pub const MESSAGE_KEY_BATCHES: usize = 20;

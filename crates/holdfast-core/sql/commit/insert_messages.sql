@@ -1,8 +1,10 @@
 -- Messages of clients and of surviving turns to instances that have not ended (a message to an unknown id is kept until
 -- its start), and their wake: a row that nobody holds is due now; one that is held derives it when it is settled; one
 -- that is parked or does not start yet is woken by a cancel request only.
--- A turn can cancel its own children only.
--- Rows: the messages given. Locks: none but the turn rows already locked. Index: turn_queue_pkey, instance_pkey.
+-- A turn can cancel its own children only. A client's message has a key; one whose key is there was sent before, and is
+-- told as delivered.
+-- Rows: the messages given. Locks: none but the turn rows already locked. Index: turn_queue_pkey, instance_pkey,
+-- message_key_pkey.
 -- $1 turn instances text[]
 -- $2 turn fences bigint[]
 -- $3 turn owners text[]
@@ -15,6 +17,7 @@
 -- $10 sources int[]
 -- $11 names text[]
 -- $12 data text[]
+-- $13 keys text[] (null: a turn's)
 with passed as materialized (
   select array_agg((
     select true
@@ -26,12 +29,36 @@ with passed as materialized (
   from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) with ordinality
     as turn (instance, fence, owner, owner_epoch, ix)
 ),
+keyed as (
+  insert into /*schema*/message_key (instance, dedup_key)
+  select distinct message.instance, message.dedup_key
+  from unnest($7::text[], $13::text[]) as message (instance, dedup_key)
+  where message.dedup_key is not null
+    and exists (
+      select
+      from /*schema*/turn_queue q
+      where q.instance = message.instance
+        and (q.name is not null
+          or (select true from /*schema*/instance i where i.instance = q.instance and i.finished_at is not null) is null)
+    )
+  order by message.instance, message.dedup_key
+  on conflict (instance, dedup_key) do nothing
+  returning instance, dedup_key
+),
 told as (
   insert into /*schema*/inbox (instance, due_at, kind, execution, source, name, data)
   select message.instance, clock_timestamp(), message.kind, message.execution, message.source, message.name, message.data
-  from unnest($5::int[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::int[], $11::text[], $12::text[]) with ordinality
-    as message (turn, sender, instance, kind, execution, source, name, data, ix)
-  where (message.turn = 0 or (select ok from passed)[message.turn])
+  from (
+    select message.*, row_number() over (partition by message.instance, message.dedup_key order by message.ix) as copy
+    from unnest(
+        $5::int[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::int[], $11::text[], $12::text[], $13::text[])
+      with ordinality
+      as message (turn, sender, instance, kind, execution, source, name, data, dedup_key, ix)
+  ) message
+  where (message.dedup_key is null
+      or message.copy = 1
+        and (message.instance, message.dedup_key) in (select keyed.instance, keyed.dedup_key from keyed))
+    and (message.turn = 0 or (select ok from passed)[message.turn])
     and exists (
       select
       from /*schema*/turn_queue q
@@ -59,4 +86,13 @@ woken as (
       or q.instance = any (array(select told.instance from told where told.kind = 'CancelRequested')))
     and q.due_at > clock_timestamp()
 )
-select distinct told.instance from told
+select told.instance from told
+union
+select message.instance
+from unnest($7::text[], $13::text[]) as message (instance, dedup_key)
+where message.dedup_key is not null
+  and (
+    select true
+    from /*schema*/message_key k
+    where k.instance = message.instance and k.dedup_key = message.dedup_key
+  )

@@ -28,6 +28,9 @@ doomed as materialized (
 turns as (
   delete from /*schema*/turn_queue q using doomed where q.instance = doomed.instance
 ),
+keys as (
+  delete from /*schema*/message_key k using doomed where k.instance = doomed.instance
+),
 messages as (
   delete from /*schema*/inbox m using doomed where m.instance = doomed.instance
   returning true

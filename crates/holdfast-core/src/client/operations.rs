@@ -1,6 +1,10 @@
 //! The operations of a client.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
 use holdfast_replay::{MessageBody, event::StoredEvent};
 
@@ -58,7 +62,17 @@ impl Client {
 
     /// Sends a message: an event, a queue message, a cancel request.
     pub async fn send(&self, instance: String, body: MessageBody) -> Result<Sent> {
-        match self.provider.committer().submit(CommitItem::Send(Send { instance, body })).await? {
+        self.send_once(instance, body, None).await
+    }
+
+    /// The same with a key of the caller: of messages to one instance with the same key only the first is delivered, and
+    /// all are told so, for [`crate::limits::MESSAGE_KEYS_KEPT`]. Without one the message gets a key of its own, so that a commit
+    /// whose answer was lost can be run again.
+    pub async fn send_once(&self, instance: String, body: MessageBody, key: Option<&str>) -> Result<Sent> {
+        let key =
+            key.map_or_else(|| format!("e:{:016x}{:016x}", chance(), chance()), |key| format!("u:{key}"));
+        let send = Send { instance, body, dedup_key: Some(key) };
+        match self.provider.committer().submit(CommitItem::Send(send)).await? {
             CommitOutcome::Done { .. } => Ok(Sent::Accepted),
             CommitOutcome::AlreadyEnded => Ok(Sent::AlreadyEnded),
             other => Err(unexpected("send", &other)),
@@ -87,6 +101,11 @@ impl Client {
         };
         self.provider.pool().run(CallerClass::Ordinary, read).await
     }
+}
+
+/// The seed of a fresh hasher is the process's own source of chance.
+fn chance() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 fn unexpected(what: &str, outcome: &CommitOutcome) -> Error {

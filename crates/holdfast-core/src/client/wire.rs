@@ -51,6 +51,8 @@ struct SendItem {
     data: Payload,
     #[serde(default)]
     reason: String,
+    #[serde(default)]
+    key: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -112,7 +114,7 @@ pub async fn start(client: &Client, items: &str) -> Result<String> {
     write(&started)
 }
 
-/// Sends one message: `{ kind, instance, name, data, reason }` to `{ accepted }`.
+/// Sends one message: `{ kind, instance, name, data, reason, key }` to `{ accepted }`.
 pub async fn send(client: &Client, item: &str) -> Result<String> {
     let item: SendItem = read(item, "a message")?;
     let body = match item.kind {
@@ -120,7 +122,7 @@ pub async fn send(client: &Client, item: &str) -> Result<String> {
         SendKind::Queue => MessageBody::QueueMessage { name: item.name, data: item.data },
         SendKind::Cancel => MessageBody::CancelRequested { reason: item.reason },
     };
-    let sent = client.send(item.instance, body).await?;
+    let sent = client.send_once(item.instance, body, item.key.as_deref()).await?;
     write(&Accepted { accepted: sent == Sent::Accepted })
 }
 

@@ -79,7 +79,7 @@ mod tests {
 
     fn send(instance: &str) -> Pending {
         let body = MessageBody::CancelRequested { reason: String::new() };
-        let item = CommitItem::Send(Send { instance: instance.to_owned(), body });
+        let item = CommitItem::Send(Send { instance: instance.to_owned(), body, dedup_key: None });
         Pending { item, bytes: 0, runs: 0, place: None, settled: Box::new(|_| {}) }
     }
 

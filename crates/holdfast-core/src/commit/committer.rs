@@ -1,8 +1,8 @@
 //! The committer: two workers, one for what the engine settles and one for what clients send.
 //!
 //! Each takes whatever is ready, runs it as one batch and tells every item what became of it. A failed run is
-//! repeated: a turn, a result and a start are idempotent, so also after an unknown outcome. A client's message is
-//! not; its caller is told that the outcome is unknown.
+//! repeated: a turn, a result and a start are idempotent, so also after an unknown outcome, and so is a client's
+//! message, by its key.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -336,8 +336,8 @@ impl Worker {
         let mut again = Vec::with_capacity(items.len());
         for mut pending in items {
             pending.runs += 1;
-            let unrepeatable =
-                error.kind() == ErrorKind::CommitUnknown && matches!(pending.item, CommitItem::Send(_));
+            let unrepeatable = error.kind() == ErrorKind::CommitUnknown
+                && matches!(&pending.item, CommitItem::Send(send) if send.dedup_key.is_none());
             let used_up = pending.place.is_some() && pending.runs >= limits::CLIENT_COMMIT_RUNS;
             if unrepeatable || used_up {
                 (pending.settled)(Err(told_to_client(&pending.item, error)));

@@ -273,11 +273,21 @@ impl Body {
         }
     }
 
-    /// Ended sessions are waste, no more: one sweep that fails is left to the next.
+    /// Ended sessions and old keys are waste, no more: one sweep that fails is left to the next.
     async fn sweep_sessions(&mut self) {
         let statements = Arc::clone(self.node.provider.statements());
         let limit = self.limit();
-        let batch = async { session::sweep(self.session().await?, &statements).await };
+        let batch = async {
+            let session = self.session().await?;
+            session::sweep(session, &statements).await?;
+            for _ in 0..limits::MESSAGE_KEY_BATCHES {
+                let forgotten = session::forget_message_keys(session, &statements).await?;
+                if (forgotten as i64) < limits::MESSAGE_KEYS_BATCH {
+                    break;
+                }
+            }
+            Ok::<(), Error>(())
+        };
         match tokio::time::timeout(limit, batch).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {

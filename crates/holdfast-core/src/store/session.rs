@@ -1,4 +1,5 @@
-//! Session rows: renewals, recovery, goodbye, sweeps. They are taken by the claim of an activity.
+//! Session rows: renewals, recovery, goodbye, sweeps. They are taken by the claim of an activity. The keys of clients'
+//! messages are swept with them.
 //!
 //! All of it runs on the liveness session; batches are bounded and skip locked rows.
 
@@ -6,6 +7,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::{
     error::Result,
+    limits,
     pool::Session,
     store::{NodeKey, Statements, queue::single},
 };
@@ -30,4 +32,11 @@ pub async fn renew(
 /// Removes sessions whose lease is over, a bounded number of them.
 pub async fn sweep(session: &Session, statements: &Statements) -> Result<usize> {
     Ok(single(session, statements, &statements.session_sweep, &[&SWEEP_LIMIT]).await?.len())
+}
+
+/// Forgets keys of clients' messages that are older than this, a bounded number of them; returns how many that were.
+pub async fn forget_message_keys(session: &Session, statements: &Statements) -> Result<usize> {
+    let older_than_ms = i64::try_from(limits::MESSAGE_KEYS_KEPT.as_millis()).unwrap_or(i64::MAX);
+    let params: [&(dyn ToSql + Sync); 2] = [&older_than_ms, &limits::MESSAGE_KEYS_BATCH];
+    Ok(single(session, statements, &statements.message_forget_keys, &params).await?.len())
 }

@@ -108,7 +108,7 @@ statements! {
     commit_insert_activities: "commit/insert_activities", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_insert_history: "commit/insert_history", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY];
     commit_insert_instances: "commit/insert_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY];
-    commit_insert_messages: "commit/insert_messages", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
+    commit_insert_messages: "commit/insert_messages", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_insert_timers: "commit/insert_timers", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
     commit_insert_turn_rows: "commit/insert_turn_rows", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_list_locked: "commit/list_locked", [TEXT_ARRAY];
@@ -138,6 +138,7 @@ statements! {
     standalone_sweep: "standalone/sweep", [INT8];
     standalone_undo_ended: "standalone/undo_ended", [TEXT_ARRAY];
     standalone_want: "standalone/want", [TEXT_ARRAY, INT8];
+    message_forget_keys: "message/forget_keys", [INT8, INT8];
     session_free: "session/free", [TEXT, INT8];
     session_recover: "session/recover", [INT8];
     session_renew: "session/renew", [TEXT, INT8, TEXT_ARRAY, INT8, INT8];

@@ -48,7 +48,11 @@ pub(super) fn blind_cancel(flight: &Flight, reason: &str, open: Open) -> TurnCom
         bare_end(empty(claimed, &flight.node, &flight.version), open.last_event, claimed.now_ms, &error);
     commit.cancelled_activities = open.activities;
     let body = MessageBody::CancelRequested { reason: "parent canceled".to_owned() };
-    commit.sends = open.children.into_iter().map(|instance| Send { instance, body: body.clone() }).collect();
+    commit.sends = open
+        .children
+        .into_iter()
+        .map(|instance| Send { instance, body: body.clone(), dedup_key: None })
+        .collect();
     if let Some(parent) = &claimed.parent {
         commit.sends.push(tell_parent(parent, Err(error)));
     }
@@ -139,7 +143,11 @@ fn apply(commit: &mut TurnCommit, effect: Effect) {
         Effect::CancelActivity { event } => commit.cancelled_activities.push(to_i32(event.0)),
         Effect::CancelTimer { event } => commit.cancelled_timers.push(to_i32(event.0)),
         Effect::CancelChild { instance, reason } => {
-            commit.sends.push(Send { instance, body: MessageBody::CancelRequested { reason } });
+            commit.sends.push(Send {
+                instance,
+                body: MessageBody::CancelRequested { reason },
+                dedup_key: None,
+            });
         }
         Effect::SetStatus { status } => commit.custom_status = Some(status),
         Effect::SetValue { key, value, at_ms } => {
@@ -162,7 +170,7 @@ fn tell_parent(parent: &ParentLink, result: Result<Payload, Payload>) -> Send {
         Ok(result) => MessageBody::ChildCompleted { execution, source, result },
         Err(error) => MessageBody::ChildFailed { execution, source, error },
     };
-    Send { instance: parent.instance.clone(), body }
+    Send { instance: parent.instance.clone(), body, dedup_key: None }
 }
 
 fn turn_end(end: End) -> TurnEnd {

@@ -18,6 +18,7 @@ mod store_crossing;
 mod store_harness;
 mod store_look;
 mod store_manage;
+mod store_message_keys;
 mod store_messages;
 mod store_migrate;
 mod store_plans;

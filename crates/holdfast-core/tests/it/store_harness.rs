@@ -244,6 +244,7 @@ pub(crate) fn start(instance: &str) -> CommitItem {
 pub(crate) fn event(instance: &str, name: &str) -> Send {
     Send {
         instance: instance.to_owned(),
+        dedup_key: None,
         body: MessageBody::EventRaised { name: name.to_owned(), data: payload("1") },
     }
 }

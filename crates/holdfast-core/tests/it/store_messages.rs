@@ -22,6 +22,7 @@ fn child_of(parent: &TurnCommit, event: i32, instance: &str) -> Start {
 fn cancel(instance: &str) -> Send {
     Send {
         instance: instance.to_owned(),
+        dedup_key: None,
         body: MessageBody::CancelRequested { reason: "no need".to_owned() },
     }
 }
@@ -125,7 +126,7 @@ async fn messages_are_read_until_they_have_so_many_bytes_and_the_first_always_co
     for number in 0..4 {
         let data = Payload::of(&"x".repeat(98));
         let body = MessageBody::EventRaised { name: format!("e{number}"), data };
-        store.commit(&[CommitItem::Send(Send { instance: "order".to_owned(), body })]).await;
+        store.commit(&[CommitItem::Send(Send { instance: "order".to_owned(), body, dedup_key: None })]).await;
     }
     assert_eq!(read_part(&store, 10, 1).await, 1);
     assert_eq!(read_part(&store, 10, 100).await, 1);
@@ -273,7 +274,7 @@ async fn a_child_tells_its_parent_once() {
     assert_eq!((link.instance.as_str(), link.execution, link.event), ("parent", 1, event_id(2)));
     let mut last = turn_of(&child, &node).completed();
     let body = MessageBody::ChildCompleted { execution: 1, source: event_id(2), result: payload("2.0") };
-    last.sends = vec![Send { instance: "parent".to_owned(), body: body.clone() }];
+    last.sends = vec![Send { instance: "parent".to_owned(), body: body.clone(), dedup_key: None }];
     assert_eq!(store.commit_one(last.item()).await, done(false));
     assert_eq!(store.commit_one(last.item()).await, done(false));
     assert_eq!(store.claim_one(&node).await.instance, "parent");

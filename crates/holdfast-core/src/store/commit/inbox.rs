@@ -51,6 +51,7 @@ columns! {
         source: Option<i32>,
         name: Option<&'a str>,
         data: Option<&'a str>,
+        dedup_key: Option<&'a str>,
     }
 }
 
@@ -104,6 +105,7 @@ impl<'a> Inbox<'a> {
             source: columns.source,
             name: columns.name,
             data: columns.data,
+            dedup_key: send.dedup_key.as_deref(),
         });
     }
 }

@@ -142,6 +142,9 @@ pub struct Send {
     pub instance: String,
     /// What it says.
     pub body: MessageBody,
+    /// A client's key: two messages to one instance with the same key are one. `None` for those of turns, which are sent
+    /// once by their fences.
+    pub dedup_key: Option<String>,
 }
 
 /// A start.
