@@ -74,13 +74,11 @@ export function checkChildId(value: unknown, what = 'instance id'): string {
   return id
 }
 
-/** Checks an exact version: three numbers with dots, as semantic versioning has them, with an optional pre-release. */
+/** Checks an exact version: three numbers with dots. The engine orders them as numbers, so there is no pre-release. */
 export function checkVersion(value: unknown, what = 'version'): string {
   const version = checkName(value, what)
-  const core = '(0|[1-9]\\d*)'
-  const rest = '(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?(\\+[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?'
-  if (!new RegExp(`^${core}\\.${core}\\.${core}${rest}$`).test(version)) {
-    throw invalidArgument(`${what} '${version}' is not a semantic version such as 1.2.0`)
+  if (!/^(0|[1-9]\d{0,14})(\.(0|[1-9]\d{0,14})){2}$/.test(version)) {
+    throw invalidArgument(`${what} '${version}' is not a semantic version of three numbers such as 1.2.0`)
   }
   return version
 }

@@ -36,8 +36,8 @@ test('activity names of the engine are refused', () => {
 })
 
 test('versions are semantic versions', () => {
-  for (const version of ['0.0.1', '1.2.3', '10.20.30', '1.0.0-beta.1', '1.0.0+build']) assert.equal(ids.checkVersion(version), version)
-  for (const version of ['1', '1.2', 'v1.2.3', '1.2.3.4', '01.2.3', '1.2.3-']) assert.throws(() => ids.checkVersion(version), rule(/not a semantic version/))
+  for (const version of ['0.0.1', '1.2.3', '10.20.30']) assert.equal(ids.checkVersion(version), version)
+  for (const version of ['1', '1.2', 'v1.2.3', '1.2.3.4', '01.2.3', '1.2.3-', '1.0.0-beta.1', '1.0.0+build']) assert.throws(() => ids.checkVersion(version), rule(/not a semantic version/))
 })
 
 test('a client refuses bad ids, names and payloads before it sends anything', async () => {
