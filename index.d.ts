@@ -454,8 +454,8 @@ export declare class SaturatedError extends HoldfastError {
 export declare class TimeoutError extends HoldfastError {
 }
 
-/** What can be listened to: everything, or the levels `warn` and `error`. */
-export type EventKind = 'event' | 'warning';
+/** What can be listened to: everything, the levels `warn` and `error`, or the state of the hub for hints of other processes. */
+export type EventKind = 'event' | 'warning' | 'hub';
 
 /** How much somebody should care: the engine's state changed, somebody may act, something cannot go on. */
 export type EventLevel = 'info' | 'warn' | 'error';
@@ -1092,8 +1092,9 @@ export declare class PostgresProvider {
     stats(): ProviderStats;
     /**
      * Hears what happens to this provider, its pool and its runtimes: `'event'` everything, `'warning'` what somebody may
-     * have to act on. Listening keeps no process alive; a listener that throws is reported by `process.emitWarning` and
-     * stops no other. docs/events.md lists the names.
+     * have to act on, `'hub'` how the listener for work of other processes stands, at once and at every change. Listening
+     * keeps no process alive; a listener that throws is reported by `process.emitWarning` and stops no other.
+     * docs/events.md lists the names.
      *
      * @example
      * provider.on('warning', ({ name, message }) => log.warn({ name }, message))

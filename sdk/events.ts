@@ -25,8 +25,8 @@ export interface HoldfastEvent {
   [field: string]: unknown
 }
 
-/** What can be listened to: everything, or the levels `warn` and `error`. */
-export type EventKind = 'event' | 'warning'
+/** What can be listened to: everything, the levels `warn` and `error`, or the state of the hub for hints of other processes. */
+export type EventKind = 'event' | 'warning' | 'hub'
 
 /** Hears events; one that throws, or whose promise rejects, is reported by `process.emitWarning`. */
 export type EventListener = (event: HoldfastEvent) => void
@@ -34,7 +34,7 @@ export type EventListener = (event: HoldfastEvent) => void
 /** Shortest pause between two batches. */
 const QUIET_MS = 100
 
-const KINDS: readonly EventKind[] = ['event', 'warning']
+const KINDS: readonly EventKind[] = ['event', 'warning', 'hub']
 
 /** The listeners of one provider. */
 export class EventEmission {
@@ -55,6 +55,7 @@ export class EventEmission {
     const listeners = this.#listeners.get(kind) ?? new Set()
     this.#listeners.set(kind, listeners.add(listener))
     if (before === 0) this.#native.listen(() => this.#ring())
+    if (kind === 'hub') this.#tellPresent(listener)
   }
 
   off(kind: EventKind, listener: EventListener): void {
@@ -71,6 +72,16 @@ export class EventEmission {
     this.#tell()
     this.#listeners.clear()
     this.#native.unlisten()
+  }
+
+  /** A listener of the hub hears how it stands at once. */
+  #tellPresent(listener: EventListener): void {
+    const present = this.#native.hubState()
+    if (present === null) return
+    const fields = JSON.parse(present) as Record<string, unknown>
+    const level = fields['state'] === 'down' ? 'warn' : 'info'
+    const message = `the hub for hints of other processes is ${String(fields['state'])}`
+    give('hub', listener, { ...fields, name: 'hub-state', level, message, at: new Date(), count: 1 })
   }
 
   #count(): number {
@@ -99,19 +110,22 @@ export class EventEmission {
       const event: HoldfastEvent = { name, level, message, at: new Date(at), count, ...fields }
       this.#give('event', event)
       if (level !== 'info') this.#give('warning', event)
+      if (name === 'hub-state') this.#give('hub', event)
     }
   }
 
   #give(kind: EventKind, event: HoldfastEvent): void {
     // A copy: a listener may take itself off.
-    for (const listener of [...(this.#listeners.get(kind) ?? [])]) {
-      try {
-        const answer: unknown = listener(event)
-        if (answer instanceof Promise) answer.catch((error: unknown) => report(kind, error))
-      } catch (error) {
-        report(kind, error)
-      }
-    }
+    for (const listener of [...(this.#listeners.get(kind) ?? [])]) give(kind, listener, event)
+  }
+}
+
+function give(kind: EventKind, listener: EventListener, event: HoldfastEvent): void {
+  try {
+    const answer: unknown = listener(event)
+    if (answer instanceof Promise) answer.catch((error: unknown) => report(kind, error))
+  } catch (error) {
+    report(kind, error)
   }
 }
 

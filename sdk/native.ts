@@ -27,6 +27,8 @@ export interface NativeProvider {
   /** Rings when there are events to take; keeps no process alive. */
   listen(bell: () => void): void
   unlisten(): void
+  /** A JSON object with the fields of `hub-state`; null without a hub. */
+  hubState(): string | null
   /** A JSON array of {@link EventRecord}. */
   takeEvents(): string
 }

@@ -182,8 +182,9 @@ export class PostgresProvider {
 
   /**
    * Hears what happens to this provider, its pool and its runtimes: `'event'` everything, `'warning'` what somebody may
-   * have to act on. Listening keeps no process alive; a listener that throws is reported by `process.emitWarning` and
-   * stops no other. docs/events.md lists the names.
+   * have to act on, `'hub'` how the listener for work of other processes stands, at once and at every change. Listening
+   * keeps no process alive; a listener that throws is reported by `process.emitWarning` and stops no other.
+   * docs/events.md lists the names.
    *
    * @example
    * provider.on('warning', ({ name, message }) => log.warn({ name }, message))

@@ -18,7 +18,7 @@ use crate::{
     clock::Moment,
     config::EngineConfig,
     crossing::{AbortReason, Outbox},
-    dispatch::{Claimer, Handlers},
+    dispatch::{Claimer, FreeSlots, Handlers},
     error::Result,
     failpoint,
     lease::{Keeper, LeaseTimes, Returns},
@@ -78,6 +78,7 @@ impl Engine {
         let mut watched = vec![Arc::clone(&claiming), Arc::clone(&answering)];
         watched.extend(provider.committer().progress().iter().map(Arc::clone));
         let node = Node {
+            hints: Arc::new(provider.hints().join(config.liveness.listener)),
             provider: Arc::clone(&provider),
             keeper: Arc::new(Keeper::new(turn_times(&config), activity_times(&config))),
             key: Arc::new(Mutex::new(NodeKey { id: config.liveness.node_id(), epoch: 0 })),
@@ -94,9 +95,12 @@ impl Engine {
             activities: Arc::clone(&activities),
             outbox: Arc::clone(&outbox),
             wake: Arc::clone(&wake),
+            hints: Arc::clone(provider.hints()),
         });
         let liveness = Liveness::start(node.clone(), events).await?;
+        let slots = FreeSlots::offer(&node, &handlers, &turns, &activities);
         let claimer = Arc::new(Claimer {
+            _slots: slots,
             provider: Arc::clone(&provider),
             counters: Arc::clone(&counters),
             config: node.config.clone(),

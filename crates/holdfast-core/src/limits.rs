@@ -144,3 +144,36 @@ pub const MESSAGE_KEYS_BATCH: i64 = 5_000;
 
 /// Statements of one sweep of keys: with the default interval enough for 28 million messages a day, and seldom long.
 pub const MESSAGE_KEY_BATCHES: usize = 20;
+
+/// Hubs of one process: with the pool and the liveness sessions this bounds what a process takes of the server.
+pub const HUBS: usize = 4;
+
+/// A hub that nobody leases is closed after this long: a runtime that is stopped and started again finds it.
+pub const HUB_IDLE: Duration = Duration::from_secs(30);
+
+/// First delay before a hub connects again; it doubles up to [`HUB_RECONNECT_MAX`].
+pub const HUB_RECONNECT_BASE: Duration = Duration::from_millis(250);
+
+/// The same when the database has no session to spare.
+pub const HUB_CAPACITY_BASE: Duration = Duration::from_secs(30);
+
+/// Longest delay before a hub connects again: hints are worth little, so a server in trouble is not pressed for them.
+pub const HUB_RECONNECT_MAX: Duration = Duration::from_secs(300);
+
+/// How often a hub that lost the election tries again: what a dead leader costs at most, in hints.
+pub const HUB_ELECTION_RETRY: Duration = Duration::from_secs(30);
+
+/// A hub whose goodbye did not come through keeps its place for this long, in which the server notices that it is gone.
+pub const HUB_CLOSE_FAILED: Duration = Duration::from_secs(60);
+
+/// Missed hints to ourselves that make a listener deaf.
+pub const HUB_PROOFS_MISSED: u32 = 2;
+
+/// Shortest pause between two hints of a channel: what a reader gains from more is below what a claim costs.
+pub const HINT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Bytes of ids in one hint, well below the 8000 that PostgreSQL allows; above it the hint says "all".
+pub const HINT_BYTES: usize = 4000;
+
+/// Waiters look this often while a listener tells them about ends of other processes.
+pub const WAIT_POLL_LISTENING: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     commit::Committer,
     error::Result,
-    notify::{Instances, Standalone, Waiters, Wakes},
+    notify::{Hints, Instances, Standalone, Waiters, Wakes},
     pool::{Pool, PoolConfig, SessionPurpose},
     store::{Statements, migrate},
     telemetry::{Counters, Events},
@@ -44,6 +44,7 @@ pub struct Provider {
     waiters: Waiters<Instances>,
     standalone_waiters: Waiters<Standalone>,
     wakes: Arc<Wakes>,
+    hints: Arc<Hints>,
     counters: Arc<Counters>,
     events: Arc<Events>,
 }
@@ -65,9 +66,10 @@ impl Provider {
         drop(session);
         let wakes = Arc::new(Wakes::default());
         let counters = Arc::new(Counters::default());
-        let committer = Committer::start(&pool, &statements, &wakes, (&counters, &events));
-        let waiters = Waiters::start(&pool, &statements, &wakes);
-        let standalone_waiters = Waiters::start(&pool, &statements, &wakes);
+        let hints = Hints::start(&pool, &statements, &wakes, (&counters, &events));
+        let committer = Committer::start(&pool, &statements, &hints, (&counters, &events));
+        let waiters = Waiters::start(&pool, &statements, &wakes, &hints);
+        let standalone_waiters = Waiters::start(&pool, &statements, &wakes, &hints);
         Ok(Arc::new(Self {
             pool,
             statements,
@@ -75,6 +77,7 @@ impl Provider {
             waiters,
             standalone_waiters,
             wakes,
+            hints,
             counters,
             events,
         }))
@@ -86,6 +89,7 @@ impl Provider {
         self.committer.close(limit).await;
         self.waiters.close().await;
         self.standalone_waiters.close().await;
+        self.hints.close();
         self.pool.close().await;
     }
 
@@ -117,6 +121,11 @@ impl Provider {
     /// Hints.
     pub fn wakes(&self) -> &Arc<Wakes> {
         &self.wakes
+    }
+
+    /// Hints between processes.
+    pub fn hints(&self) -> &Arc<Hints> {
+        &self.hints
     }
 
     /// Counters.

@@ -65,6 +65,12 @@ impl JsPostgresProvider {
         Ok(())
     }
 
+    /// How the hub for hints of other processes stands, as JSON; `null` without one.
+    #[napi]
+    pub fn hub_state(&self) -> Option<String> {
+        self.inner.hints().state_json()
+    }
+
     /// Keeps no events any more.
     #[napi]
     pub fn unlisten(&self) {

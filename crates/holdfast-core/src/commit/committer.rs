@@ -23,7 +23,7 @@ use crate::{
     },
     error::{Error, ErrorKind, Result},
     failpoint, limits,
-    notify::Wakes,
+    notify::Hints,
     pool::{CallerClass, Pool, Session},
     store::{
         ActivityKey, Statements,
@@ -49,7 +49,7 @@ impl Committer {
     pub fn start(
         pool: &Arc<Pool>,
         statements: &Arc<Statements>,
-        wakes: &Arc<Wakes>,
+        hints: &Arc<Hints>,
         (counters, events): (&Arc<Counters>, &Arc<Events>),
     ) -> Self {
         let engine = Arc::new(Queue::new(limits::COMMIT_BATCH_ITEMS));
@@ -63,7 +63,7 @@ impl Committer {
                 progress: Arc::clone(progress),
                 pool: Arc::clone(pool),
                 statements: Arc::clone(statements),
-                wakes: Arc::clone(wakes),
+                hints: Arc::clone(hints),
                 counters: Arc::clone(counters),
                 events: Arc::clone(events),
             };
@@ -166,7 +166,7 @@ pub(super) struct Worker {
     pub(super) queue: Arc<Queue>,
     pool: Arc<Pool>,
     pub(super) statements: Arc<Statements>,
-    wakes: Arc<Wakes>,
+    hints: Arc<Hints>,
     pub(super) counters: Arc<Counters>,
     events: Arc<Events>,
 }
@@ -303,7 +303,7 @@ impl Worker {
         if !unsettled.is_empty() {
             self.put_back(unsettled, &Error::new(ErrorKind::Conflict, "the instance was being deleted"));
         }
-        self.wakes.work();
+        self.hints.committed(&written);
         for item in &written {
             self.tell(item);
         }
@@ -314,16 +314,16 @@ impl Worker {
         match item {
             CommitItem::Turn(turn) => {
                 if turn.end.is_some() || turn.park.is_some() {
-                    self.wakes.instances().ended(&turn.instance);
+                    self.hints.wakes().instances().ended(&turn.instance);
                 }
                 for event in &turn.cancelled_activities {
                     let (instance, execution) = (turn.instance.clone(), turn.execution);
-                    self.wakes.gone(&ActivityKey { instance, execution, event: *event });
+                    self.hints.wakes().gone(&ActivityKey { instance, execution, event: *event });
                 }
             }
             CommitItem::Activity(activity) => {
                 if matches!(activity.outcome, ActivityOutcome::StandaloneEnded(_)) {
-                    self.wakes.standalone().ended(&activity.key.instance);
+                    self.hints.wakes().standalone().ended(&activity.key.instance);
                 }
             }
             CommitItem::Send(_) | CommitItem::Start(_) | CommitItem::Enqueue(_) => {}

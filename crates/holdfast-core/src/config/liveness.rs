@@ -3,19 +3,8 @@
 use std::{process, time::Duration};
 
 use super::rule::{self, invalid};
+pub use crate::notify::ListenerMode;
 use crate::{error::Result, limits};
-
-/// Which processes listen for hints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ListenerMode {
-    /// Each process has a listening session.
-    #[default]
-    Each,
-    /// One process of all listens; the others poll.
-    Elected,
-    /// Nobody listens; work of other processes is found by polling.
-    Off,
-}
 
 /// What a node does whose JavaScript loop hangs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -13,13 +13,14 @@ use tokio::sync::{Notify, watch};
 use crate::{
     activity::{ActivityRunner, ClaimedTasks},
     clock::Moment,
-    config::{DispatchConfig, EngineConfig, ms},
+    config::{EngineConfig, ms},
     dispatch::{Handlers, coverage::Coverage, pace::Pace},
     error::{Error, ErrorKind, Result},
     failpoint,
     lease::{Keeper, Kind, Returns},
     limits,
     liveness::{Claiming, Standing},
+    notify::LocalSlots,
     pool::{CallerClass, Session},
     provider::Provider,
     session::SessionBook,
@@ -49,6 +50,8 @@ pub(crate) struct Claimer {
     pub(crate) turns: Arc<TurnRunner>,
     pub(crate) activities: Arc<ActivityRunner>,
     pub(crate) wake: Arc<Notify>,
+    /// What this runtime can take without a hint; known to the provider as long as it is here.
+    pub(crate) _slots: Arc<dyn LocalSlots>,
 }
 
 /// What one round brought.
@@ -103,8 +106,7 @@ impl Claimer {
         if again {
             self.return_orphans();
         }
-        let DispatchConfig { poll_interval, long_poll_timeout, .. } = self.config.dispatch;
-        let mut pace = Pace::new(poll_interval, long_poll_timeout.min(limits::POLL_WITHOUT_LISTENER));
+        let mut pace = Pace::new(self.config.dispatch.poll_interval, self.longest_sleep());
         while !*stop.borrow() {
             self.progress.step();
             let outcome = self.round(&mut memory).await;
@@ -116,6 +118,7 @@ impl Claimer {
                     if round.full && self.has_free_slot() {
                         continue;
                     }
+                    pace.bound(self.longest_sleep());
                     tokio::select! {
                         () = self.wake.notified() => {}
                         () = tokio::time::sleep(pace.after(round.claimed, round.next_due)) => memory.eager = false,
@@ -140,6 +143,12 @@ impl Claimer {
                 }
             }
         }
+    }
+
+    /// Without a listener nobody tells of what other processes made ready.
+    fn longest_sleep(&self) -> Duration {
+        let limit = self.config.dispatch.long_poll_timeout;
+        if self.provider.hints().is_listening() { limit } else { limit.min(limits::POLL_WITHOUT_LISTENER) }
     }
 
     async fn round(&self, memory: &mut Memory) -> Result<Round> {

@@ -28,7 +28,7 @@ impl Claimer {
                 for lease in &returned {
                     self.keeper.let_go(lease.kind, lease.fence);
                 }
-                self.provider.wakes().work();
+                self.provider.hints().released();
                 Ok(())
             }
             Err(error) => {

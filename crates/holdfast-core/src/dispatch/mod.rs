@@ -5,7 +5,9 @@ mod coverage;
 mod giving_back;
 mod handlers;
 mod lateness;
+mod local;
 mod pace;
 
 pub(crate) use claimer::Claimer;
 pub use handlers::{Handlers, OrchestrationHandler};
+pub(crate) use local::FreeSlots;

@@ -18,6 +18,11 @@ impl Pace {
         Self { shortest: poll_interval, longest: bound.max(poll_interval), idle: poll_interval }
     }
 
+    /// No sleep is longer from here on.
+    pub(super) fn bound(&mut self, bound: Duration) {
+        self.longest = bound.max(self.shortest);
+    }
+
     /// The sleep after a round that claimed so many rows and saw the next one due in `next_due`.
     pub(super) fn after(&mut self, claimed: usize, next_due: Option<Duration>) -> Duration {
         let idle = if claimed > 0 { self.shortest } else { self.idle * 2 };

@@ -9,6 +9,7 @@ use crate::{
     crossing::{AbortReason, Outbox},
     lease::Kind,
     liveness::LivenessEvents,
+    notify::Hints,
     store::Fence,
     turn::TurnRunner,
 };
@@ -18,6 +19,7 @@ pub(super) struct Events {
     pub(super) activities: Arc<ActivityRunner>,
     pub(super) outbox: Arc<Outbox>,
     pub(super) wake: Arc<Notify>,
+    pub(super) hints: Arc<Hints>,
 }
 
 impl Events {
@@ -45,6 +47,7 @@ impl LivenessEvents for Events {
 
     fn released(&self) {
         self.wake.notify_one();
+        self.hints.tell_released();
     }
 
     fn fenced(&self) {

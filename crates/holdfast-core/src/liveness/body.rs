@@ -175,17 +175,25 @@ impl Body {
         let (turns, activities) = (self.node.keeper.held(Kind::Turn), self.node.keeper.held(Kind::Activity));
         let key = self.lock_key().clone();
         let statements = Arc::clone(self.node.provider.statements());
+        let hints = Arc::clone(&self.node.hints);
+        let proof = hints.begin_proof();
+        let channel = proof.as_deref();
         let exchange = async {
             let session = self.session().await?;
             failpoint::hit("heartbeat.before");
-            let answer = node::heartbeat(session, &statements, &key, &turns, &activities, times).await;
+            let held = (turns.as_slice(), activities.as_slice());
+            let answer = node::heartbeat(session, &statements, &key, held, times, channel).await;
             failpoint::hit("heartbeat.after");
             answer
         };
-        match tokio::time::timeout(limit, exchange).await {
+        let answer = match tokio::time::timeout(limit, exchange).await {
             Ok(answer) => answer,
             Err(_) => Err(Error::new(ErrorKind::Timeout, "heartbeat: no answer within its limit")),
+        };
+        if channel.is_some() {
+            hints.end_proof(answer.is_ok());
         }
+        answer
     }
 
     fn times(&self, recovery: Recovery) -> HeartbeatTimes {

@@ -19,6 +19,7 @@ use crate::{
     lease::{Keeper, Kind},
     limits,
     liveness::{LoopLife, Standing, body::Body, watch::Watch},
+    notify::HintUser,
     provider::Provider,
     session::SessionBook,
     store::{Fence, NodeKey},
@@ -55,6 +56,8 @@ pub(crate) struct Node {
     /// The key it is registered under.
     pub(crate) key: Arc<Mutex<NodeKey>>,
     pub(crate) standing: Arc<Standing>,
+    /// Its heartbeats prove the listener alive.
+    pub(crate) hints: Arc<HintUser>,
     /// Signs of life of the JavaScript loop.
     pub(crate) life: Arc<LoopLife>,
     /// The parts that are watched.

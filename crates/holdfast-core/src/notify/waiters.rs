@@ -1,6 +1,7 @@
 //! Waiters for the ends of instances or standalone activities: one look at the database serves all of one kind.
 //!
-//! An end committed in this process is told at once; ends of other processes are found by a shared poll.
+//! An end committed in this process is told at once; ends of other processes are told by hints while a hub listens, and
+//! found by a shared poll.
 
 use std::{
     collections::HashMap,
@@ -14,7 +15,7 @@ use tokio::{sync::oneshot, task::JoinSet};
 use crate::{
     error::{Error, ErrorKind, Result},
     limits,
-    notify::{Awaited, Wakes, Watches},
+    notify::{Awaited, HintUser, Hints, Wakes, Watches},
     pool::{CallerClass, Loan, Pool},
     store::Statements,
 };
@@ -39,12 +40,18 @@ pub struct Waiters<A: Awaited> {
 
 impl<A: Awaited> Waiters<A> {
     /// Starts the worker on the current tokio runtime.
-    pub fn start(pool: &Arc<Pool>, statements: &Arc<Statements>, wakes: &Arc<Wakes>) -> Self {
+    pub fn start(
+        pool: &Arc<Pool>,
+        statements: &Arc<Statements>,
+        wakes: &Arc<Wakes>,
+        hints: &Arc<Hints>,
+    ) -> Self {
         let waiting = Arc::new(Mutex::new(Waiting::default()));
         let worker = Worker::<A> {
             kind: PhantomData,
             waiting: Arc::clone(&waiting),
             wakes: Arc::clone(wakes),
+            hints: Arc::clone(hints),
             pool: Arc::clone(pool),
             statements: Arc::clone(statements),
         };
@@ -107,6 +114,7 @@ struct Worker<A: Awaited> {
     kind: PhantomData<A>,
     waiting: Arc<Mutex<Waiting<A::End>>>,
     wakes: Arc<Wakes>,
+    hints: Arc<Hints>,
     pool: Arc<Pool>,
     statements: Arc<Statements>,
 }
@@ -118,8 +126,10 @@ impl<A: Awaited> Worker<A> {
 
     async fn run(self) {
         let mut poll = limits::WAIT_POLL_BASE;
+        let mut hears: Option<HintUser> = None;
         loop {
             let ids = if self.watches().watched().is_empty() {
+                hears = None;
                 poll = limits::WAIT_POLL_BASE;
                 self.watches().news().await;
                 self.watches().fresh()
@@ -127,7 +137,11 @@ impl<A: Awaited> Worker<A> {
                 tokio::select! {
                     () = self.watches().news() => self.watches().fresh(),
                     () = tokio::time::sleep(poll) => {
-                        poll = (poll * 2).min(limits::WAIT_POLL_MAX);
+                        poll = (poll * 2).min(self.longest_poll());
+                        // A wait that lasts is worth a listener.
+                        if poll >= limits::WAIT_POLL_MAX {
+                            hears.get_or_insert_with(|| self.hints.join_waiters()).adjust();
+                        }
                         self.watches().watched()
                     }
                 }
@@ -140,6 +154,10 @@ impl<A: Awaited> Worker<A> {
                 tokio::time::sleep(limits::WAIT_POLL_MAX).await;
             }
         }
+    }
+
+    fn longest_poll(&self) -> Duration {
+        if self.hints.is_listening() { limits::WAIT_POLL_LISTENING } else { limits::WAIT_POLL_MAX }
     }
 
     async fn look(&self, ids: &[String]) -> Result<()> {

@@ -51,6 +51,18 @@ impl Wakes {
         &self.instances
     }
 
+    /// Something ended elsewhere, whatever it was.
+    pub fn ended_elsewhere(&self, id: &str) {
+        self.instances.ended(id);
+        self.standalone.ended(id);
+    }
+
+    /// Anything may have ended elsewhere.
+    pub fn all_may_have_ended(&self) {
+        self.instances.all_may_have_ended();
+        self.standalone.all_may_have_ended();
+    }
+
     /// Who waits for the ends of standalone activities.
     pub fn standalone(&self) -> &Watches {
         &self.standalone

@@ -51,6 +51,19 @@ impl Watches {
         }
     }
 
+    /// Any may have ended elsewhere.
+    pub fn all_may_have_ended(&self) {
+        let mut watched = self.lock();
+        if watched.is_empty() {
+            return;
+        }
+        for entry in watched.values_mut() {
+            entry.fresh = true;
+        }
+        drop(watched);
+        self.news.notify_one();
+    }
+
     /// All watched ids.
     pub fn watched(&self) -> Vec<String> {
         self.lock().keys().cloned().collect()

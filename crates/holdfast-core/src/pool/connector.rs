@@ -50,6 +50,14 @@ impl Connector {
         &self.hot.redacted
     }
 
+    pub(super) fn direct_target(&self) -> &Target {
+        &self.direct.target
+    }
+
+    pub(super) fn direct_is_pooled(&self) -> bool {
+        !self.direct.named_statements
+    }
+
     pub(super) async fn open_pooled(&self) -> Result<Session> {
         self.hot.open(&self.hot.application_name, self.query_limit).await
     }

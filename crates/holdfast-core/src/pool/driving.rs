@@ -74,13 +74,15 @@ impl Driving {
     }
 
     /// The goodbye in progress once the client is gone.
-    pub(super) fn farewell(&self) -> impl Future<Output = ()> + Send + use<> {
+    pub(super) fn farewell(&self) -> impl Future<Output = bool> + Send + use<> {
         let task = take(&self.task);
         async move {
-            let Some(mut task) = task else { return };
+            let Some(mut task) = task else { return true };
             if tokio::time::timeout(FAREWELL, &mut task).await.is_err() {
                 task.abort();
+                return false;
             }
+            true
         }
     }
 }

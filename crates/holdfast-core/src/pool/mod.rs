@@ -9,6 +9,7 @@ mod cancel;
 mod classify;
 mod config;
 mod connector;
+mod direct;
 mod driving;
 mod endpoint;
 mod flight;
@@ -31,6 +32,7 @@ mod url;
 
 pub use self::{
     config::{MAX_CLIENTS_CAP, PoolConfig, PoolerMode},
+    direct::{DirectPlace, DirectWay},
     gate::CallerClass,
     lease::{Lease, Loan},
     registry::Pool,

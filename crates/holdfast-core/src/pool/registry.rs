@@ -18,6 +18,7 @@ use once_cell::sync::Lazy;
 use super::{
     config::{PoolConfig, PoolerMode},
     connector::Connector,
+    direct::DirectWay,
     endpoint::Endpoints,
     gate::CallerClass,
     lease::{Lease, Loan},
@@ -124,6 +125,11 @@ impl Pool {
             return Err(closed());
         }
         self.shared.connector().open_direct(purpose).await
+    }
+
+    /// The way past the pool, for what must outlive this share.
+    pub fn direct(&self) -> DirectWay {
+        DirectWay { shared: Arc::clone(&self.shared) }
     }
 
     /// Who hears what happens to the pool, all its shares alike.

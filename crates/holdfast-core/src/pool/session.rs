@@ -332,11 +332,11 @@ impl Session {
     }
 
     /// Says goodbye to the server and waits for the connection's end, for a few seconds at most. Dropping the future
-    /// leaves the goodbye to itself.
-    pub async fn close(self) {
+    /// leaves the goodbye to itself. False when the end did not come in time.
+    pub async fn close(self) -> bool {
         let farewell = self.inner.driving.farewell();
         drop(self);
-        farewell.await;
+        farewell.await
     }
 
     /// Whether another caller may have it: whole, at rest, and without settings of its own.

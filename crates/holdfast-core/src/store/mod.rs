@@ -13,6 +13,7 @@ pub mod manage;
 mod message;
 pub mod migrate;
 pub mod node;
+pub mod notify;
 mod queue;
 mod row;
 pub mod session;

@@ -75,14 +75,14 @@ pub async fn register(session: &Session, statements: &Statements, id: &str) -> R
 }
 
 /// One heartbeat: stamps the node row, reports lost fences, releases unknown own leases and, when allowed, deletes stale
-/// nodes. Dropped half way it has done all or nothing of it; the next one repeats it.
+/// nodes. A hint to `proof_channel` rides along. Dropped half way it has done all or nothing of it; the next one repeats it.
 pub async fn heartbeat(
     session: &Session,
     statements: &Statements,
     node: &NodeKey,
-    held_turns: &[Fence],
-    held_activities: &[Fence],
+    (held_turns, held_activities): (&[Fence], &[Fence]),
     times: HeartbeatTimes,
+    proof_channel: Option<&str>,
 ) -> Result<Heartbeat> {
     let turns = numbers(held_turns);
     let activities = numbers(held_activities);
@@ -103,7 +103,7 @@ pub async fn heartbeat(
     let unknown_activities: [&(dyn ToSql + Sync); 4] =
         [&node.id, &node.epoch, &activities, &times.claim_limit_ms];
 
-    let mut steps: Vec<(&Statement, &[&(dyn ToSql + Sync)])> = Vec::with_capacity(6);
+    let mut steps: Vec<(&Statement, &[&(dyn ToSql + Sync)])> = Vec::with_capacity(7);
     if may_recover {
         steps.push((&statements.node_delete_stale, &stale));
     }
@@ -112,6 +112,10 @@ pub async fn heartbeat(
     steps.push((&statements.activity_list_gone, &gone_activities));
     steps.push((&statements.turn_release_unknown, &unknown_turns));
     steps.push((&statements.activity_release_unknown, &unknown_activities));
+    let proof: [&(dyn ToSql + Sync); 2] = [&proof_channel, &""];
+    if proof_channel.is_some() {
+        steps.push((&statements.notify_send, &proof));
+    }
     let mut results = session.transaction(&statements.settings, &steps).await?.into_iter();
     let mut next = || results.next().unwrap_or_default();
 

@@ -44,6 +44,11 @@ macro_rules! statements {
                 }
             }
 
+            /// Name of the schema, unquoted.
+            pub fn schema(&self) -> &str {
+                &self.schema
+            }
+
             /// Every statement, for preparing them ahead and for tests of their plans.
             pub fn all(&self) -> Vec<&Statement> {
                 vec![$(&self.$field),*]
@@ -55,6 +60,8 @@ macro_rules! statements {
 statements! {
     migrate_read_table: "migrate/read_table", [];
     migrate_read_version: "migrate/read_version", [];
+    notify_lead: "notify/lead", [TEXT];
+    notify_send: "notify/send", [TEXT, TEXT];
     node_beat: "node/beat", [TEXT, INT8];
     node_delete: "node/delete", [TEXT, INT8];
     node_delete_stale: "node/delete_stale", [TEXT, INT8, INT8, INT8, INT8, BOOL];
@@ -177,7 +184,7 @@ impl Statements {
 
 /// Fills the schema into a template and leaves comment lines out.
 pub(super) fn fill(template: &str, schema: &str) -> String {
-    let quoted = format!("\"{}\".", schema.replace('"', "\"\""));
+    let quoted = quoted(schema) + ".";
     let mut text = String::with_capacity(template.len());
     for line in template.lines().filter(|line| !line.trim_start().starts_with("--")) {
         text.push_str(line);
@@ -190,6 +197,11 @@ pub(super) fn fill(template: &str, schema: &str) -> String {
         (DOLLAR_QUOTE, unused_dollar_quote(schema)),
     ];
     fill_holes(&text, &holes)
+}
+
+/// A name as an identifier, whatever is in it.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// Quotes the bodies of `do` statements in the templates.

@@ -68,6 +68,10 @@ counters! {
     parts_stuck = "partsStuck": "Times a part made no progress for the stale age.",
     parts_restarted = "partsRestarted": "Parts of a runtime that panicked and were started again.",
     leases_recovered = "leasesRecovered": "Leases taken from dead nodes.",
+    hints_sent = "hintsSent": "Hints sent to other processes.",
+    hints_lost = "hintsLost": "Hints that could not be sent.",
+    hints_heard = "hintsHeard": "Hints heard from other processes.",
+    hub_proofs = "hubProofs": "Hints to this process alone that proved its listener alive.",
     crossings = "crossings": "Batches handed to JavaScript.",
     unknown_answers = "unknownAnswers": "Answers for work that is not in progress.",
 }

@@ -79,6 +79,11 @@ impl FrameCache {
         }
     }
 
+    /// Whether a frame of this instance is kept.
+    pub(crate) fn contains(&self, instance: &str) -> bool {
+        self.frames.contains_key(instance)
+    }
+
     /// Keeps a frame; returns the frames that had to go for it (itself, when it does not fit at all).
     pub(crate) fn put(&mut self, instance: String, live: LiveFrame) -> Vec<FrameId> {
         let mut evicted: Vec<FrameId> = self.remove(&instance).map(|old| old.frame).into_iter().collect();

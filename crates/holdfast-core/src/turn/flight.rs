@@ -95,6 +95,11 @@ impl TurnTable {
         self.flights.get_mut(instance)
     }
 
+    /// Whether its turns run here: one is in progress, or its frame is kept.
+    pub(crate) fn knows(&self, instance: &str) -> bool {
+        self.flights.contains_key(instance) || self.cache.contains(instance)
+    }
+
     /// The flight under this lease.
     pub(crate) fn by_fence(&self, fence: Fence) -> Option<&Flight> {
         self.flights.values().find(|flight| flight.claimed.fence == fence)

@@ -99,6 +99,11 @@ impl TurnRunner {
         self.lock().len()
     }
 
+    /// Whether turns of this instance run here.
+    pub(crate) fn knows(&self, instance: &str) -> bool {
+        self.lock().knows(instance)
+    }
+
     /// Whether an isolated turn is in progress.
     pub(crate) fn isolated(&self) -> bool {
         self.lock().isolated()

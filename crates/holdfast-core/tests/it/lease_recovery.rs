@@ -19,7 +19,7 @@ async fn beat_with(
     activities: &[Fence],
     times: HeartbeatTimes,
 ) -> Heartbeat {
-    node::heartbeat(&store.session, &store.statements, node, turns, activities, times)
+    node::heartbeat(&store.session, &store.statements, node, (turns, activities), times, None)
         .await
         .unwrap_or_else(|error| panic!("heartbeat: {}", error.full_text()))
 }

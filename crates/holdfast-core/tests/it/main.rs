@@ -8,6 +8,7 @@ mod engine_liveness;
 mod engine_load;
 mod engine_network;
 mod engine_stops;
+mod hub;
 mod lease_claim;
 mod lease_recovery;
 mod lease_settle;

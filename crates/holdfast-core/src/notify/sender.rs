@@ -1,0 +1,185 @@
+//! Sends hints to other processes: apart from every commit, on a client of the pool, at most one in a pause.
+//!
+//! What comes while one is being sent, or in the pause after it, goes with the next. A hint that cannot be sent is lost:
+//! the poll finds the work.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::{sync::Notify, task::JoinSet};
+
+use crate::{
+    error::Result,
+    limits,
+    pool::{CallerClass, Pool},
+    store::{Statements, notify},
+    telemetry::Counters,
+};
+
+/// What one hint says.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Hint {
+    /// There may be something to claim.
+    #[serde(rename = "w", default)]
+    pub(super) work: bool,
+    /// These instances ended.
+    #[serde(rename = "e", default)]
+    pub(super) ended: Vec<String>,
+    /// So many ended that their ids do not fit: any may have.
+    #[serde(rename = "a", default)]
+    pub(super) all: bool,
+    /// Who sends it: what happened there, it knows already.
+    #[serde(rename = "s", default)]
+    pub(super) sender: u64,
+    /// Of the ids, as they are sent.
+    #[serde(skip)]
+    bytes: usize,
+}
+
+impl Hint {
+    /// What a hint says that this version does not understand: there may be anything.
+    pub(super) fn anything() -> Self {
+        Self { work: true, all: true, ..Self::default() }
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.work && self.ended.is_empty() && !self.all
+    }
+
+    pub(super) fn add_ended(&mut self, instance: &str) {
+        if self.all {
+            return;
+        }
+        // What JSON makes of it, and a comma.
+        self.bytes += serde_json::to_string(instance).map_or(0, |text| text.len()) + 1;
+        if self.bytes > limits::HINT_BYTES {
+            *self = Self { work: self.work, all: true, ..Self::default() };
+        } else {
+            self.ended.push(instance.to_owned());
+        }
+    }
+}
+
+/// Collects and sends.
+pub(super) struct HintSender {
+    pending: Arc<Pending>,
+    /// The task that sends; it ends with this.
+    _task: JoinSet<()>,
+}
+
+#[derive(Default)]
+struct Pending {
+    hint: Mutex<Hint>,
+    news: Notify,
+}
+
+impl HintSender {
+    /// Starts the task on the current runtime.
+    pub(super) fn start(
+        pool: &Arc<Pool>,
+        statements: &Arc<Statements>,
+        counters: &Arc<Counters>,
+        (channel, sender): (String, u64),
+    ) -> Self {
+        let pending = Arc::new(Pending::default());
+        let mut task = JoinSet::new();
+        let worker = Worker {
+            pending: Arc::clone(&pending),
+            pool: Arc::clone(pool),
+            statements: Arc::clone(statements),
+            counters: Arc::clone(counters),
+            channel,
+            sender,
+        };
+        task.spawn(worker.run());
+        Self { pending, _task: task }
+    }
+
+    /// Adds to the next hint.
+    pub(super) fn add(&self, add: impl FnOnce(&mut Hint)) {
+        add(&mut self.pending.lock());
+        self.pending.news.notify_one();
+    }
+}
+
+impl Pending {
+    fn lock(&self) -> MutexGuard<'_, Hint> {
+        self.hint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Worker {
+    pending: Arc<Pending>,
+    pool: Arc<Pool>,
+    statements: Arc<Statements>,
+    counters: Arc<Counters>,
+    channel: String,
+    sender: u64,
+}
+
+impl Worker {
+    async fn run(self) {
+        loop {
+            self.pending.news.notified().await;
+            match self.send().await {
+                Ok(()) => {}
+                Err(error) => {
+                    self.counters.hints_lost.add(1);
+                    tracing::debug!(error = %error.full_text(), "a hint was not sent");
+                    tokio::time::sleep(AFTER_FAILURE).await;
+                }
+            }
+            tokio::time::sleep(limits::HINT_PAUSE).await;
+        }
+    }
+
+    async fn send(&self) -> Result<()> {
+        if self.pending.lock().is_empty() {
+            return Ok(());
+        }
+        let session = self.pool.acquire(CallerClass::Ordinary).await?;
+        // As late as possible, so that it says all that came while there was no session.
+        let hint = Hint { sender: self.sender, ..std::mem::take(&mut *self.pending.lock()) };
+        let payload = serde_json::to_string(&hint).unwrap_or_default();
+        notify::send(&session, &self.statements, &self.channel, &payload).await?;
+        self.counters.hints_sent.add(1);
+        Ok(())
+    }
+}
+
+/// A database in trouble is not asked for a hint at once again.
+const AFTER_FAILURE: Duration = Duration::from_millis(250);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_names_who_ended_until_the_names_do_not_fit() {
+        let mut hint = Hint::default();
+        hint.add_ended("order-17");
+        assert_eq!(
+            serde_json::to_string(&hint).expect("JSON"),
+            r#"{"w":false,"e":["order-17"],"a":false,"s":0}"#
+        );
+        for number in 0..10_000 {
+            hint.add_ended(&format!("order-{number}"));
+            assert!(serde_json::to_string(&hint).expect("JSON").len() < 8000);
+        }
+        assert!(hint.all && hint.ended.is_empty());
+        let mut worst = Hint::default();
+        for _ in 0..100 {
+            worst.add_ended(&"\u{1}".repeat(500));
+            assert!(serde_json::to_string(&worst).expect("JSON").len() < 8000);
+        }
+    }
+
+    #[test]
+    fn an_unknown_field_of_a_newer_version_is_no_error() {
+        let hint: Hint = serde_json::from_str(r#"{"w":true,"new":1}"#).expect("understood");
+        assert!(hint.work && hint.ended.is_empty());
+    }
+}
