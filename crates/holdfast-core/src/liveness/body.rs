@@ -4,6 +4,7 @@
 //! limit; a sweep is done in batches between heartbeats, so that a long one makes no heartbeat late. When the session is
 //! lost another is opened; when the node row is gone the node was declared dead: it registers again with a new epoch and
 //! frees what the old one owns. The node says goodbye when the loop is stopped, or its runtime was dropped.
+//! length: the steps of one loop, which share the session and its limits.
 
 use std::{
     sync::{Arc, MutexGuard, PoisonError},
