@@ -38,11 +38,13 @@ impl ActivityRunner {
     }
 
     /// A lease is not this node's any more: the body is told, and its slot is free after the grace period at the latest.
+    /// A commit that is on its way ends the lease itself, and says so when it came too late.
     pub(crate) fn lost(self: &Arc<Self>, fence: Fence, reason: AbortReason) {
-        if !self.keeper.let_go(Kind::Activity, fence) {
+        let held_by = self.lock().by_fence(fence);
+        if held_by.is_some_and(|h| !self.lock().runs(h)) || !self.keeper.let_go(Kind::Activity, fence) {
             return;
         }
-        let Some(h) = self.lock().by_fence(fence) else { return };
+        let Some(h) = held_by else { return };
         tell::lost(&self.provider, self.lock().get_mut(h).as_deref(), fence);
         self.stop(h, fence, reason);
     }

@@ -228,12 +228,12 @@ impl TurnRunner {
         }
     }
 
-    /// A lease is not this node's any more. The turn may still end; its commit will say so.
+    /// A lease is not this node's any more. The turn may still end; a commit that is on its way ends the lease itself, and
+    /// says so when it came too late.
     pub(crate) fn lost(&self, fence: Fence) {
         let flight = |flight: &Flight| (flight.claimed.instance.clone(), flight.execution.is_none());
         let (instance, settling) = self.lock().by_fence(fence).map(flight).unzip();
-        // The commit that is on its way ends the lease itself, and says so when it came too late.
-        if self.keeper.let_go(Kind::Turn, fence) && settling != Some(true) {
+        if settling != Some(true) && self.keeper.let_go(Kind::Turn, fence) {
             self.tell_lost(instance.as_deref(), fence);
         }
     }

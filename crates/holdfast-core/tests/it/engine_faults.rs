@@ -216,3 +216,38 @@ async fn a_row_that_somebody_else_has_locked_stops_no_other_instance() {
     assert_eq!(world.output("locked").await, json!(1));
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_whose_result_is_being_committed_is_told_as_lost_by_the_commit_alone() {
+    let mut config = EngineConfig::default();
+    config.liveness.heartbeat_interval = Duration::from_millis(100);
+    let (release, body) = watch::channel(false);
+    let code = steps().program("slow", all(slow())).waiting("slow", body);
+    let world = World::new(code, config).await;
+    world.start("locked", "slow", Value::Null).await;
+    world.until("select count(*) from @activity_queue where owner is not null", 1).await;
+    let blocker = world.provider.pool().open_session(SessionPurpose::Migration).await.expect("a session");
+    let schema = &world.schema;
+    let lock = format!("begin; select from \"{schema}\".turn_queue where instance = 'locked' for update");
+    blocker.batch(&lock).await.expect("lock");
+    release.send(true).expect("somebody waits");
+    let counters = world.provider.counters();
+    until(|| counters.commit_retries.get() > 0).await;
+    // The row goes as it would with a commit whose answer is on its way: heartbeats find the lease gone.
+    world.sql("delete from @activity_queue where instance = 'locked'").await;
+    let beats = counters.heartbeats.get();
+    until(|| counters.heartbeats.get() >= beats + 3).await;
+    assert_eq!(counters.leases_lost.get(), 0);
+    blocker.batch("commit").await.expect("unlock");
+    until(|| counters.leases_lost.get() == 1).await;
+    world.stop().await;
+}
+
+async fn until(mut holds: impl FnMut() -> bool) {
+    let held = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, held).await.expect("in time");
+}
