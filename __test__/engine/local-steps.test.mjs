@@ -90,3 +90,13 @@ test('a cancellation that was accepted while the last turn ran wins over its com
   assert.deepEqual(await world.kinds('one'), ['OrchestrationStarted', 'ActivityScheduled', 'OrchestrationCancelRequested', 'ActivityCancelRequested', 'OrchestrationFailed'])
   assert.deepEqual(await world.client.cancelInstance('one', 'too late'), { accepted: false })
 })
+
+test('a cancellation behind more messages than one turn reads wins as well', async (t) => {
+  const world = await liveWorld(t)
+  await world.client.startOrchestration('one', 'main', null)
+  await Promise.all(Array.from({ length: 1000 }, (_, i) => world.client.raiseEvent('one', 'noise', i)))
+  assert.deepEqual(await world.client.cancelInstance('one', 'last of all'), { accepted: true })
+  await world.start({ orchestrations: { main: async () => 'completed' } })
+  const { status, error } = await world.end('one')
+  assert.deepEqual([status, error], ['Failed', 'canceled: last of all'])
+})

@@ -38,6 +38,21 @@ pub enum MessageBody {
     CancelRequested { reason: String },
 }
 
+impl MessageBody {
+    /// Bytes of the payload in it.
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::ActivityCompleted { result: payload, .. }
+            | Self::ActivityFailed { error: payload, .. }
+            | Self::ChildCompleted { result: payload, .. }
+            | Self::ChildFailed { error: payload, .. }
+            | Self::EventRaised { data: payload, .. }
+            | Self::QueueMessage { data: payload, .. } => payload.as_str().len(),
+            Self::TimerFired { .. } | Self::CancelRequested { .. } => 0,
+        }
+    }
+}
+
 /// A fact of the coming turn.
 #[derive(Debug, Clone)]
 pub(crate) struct NewFact {

@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use holdfast_replay::MessageBody;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use crate::{
@@ -164,11 +163,11 @@ pub(super) fn weigh(item: &CommitItem) -> usize {
     match item {
         CommitItem::Turn(turn) => weigh_turn(turn),
         CommitItem::Activity(activity) => match &activity.outcome {
-            ActivityOutcome::Ended(body) => weigh_message(body),
+            ActivityOutcome::Ended(body) => body.payload_bytes(),
             ActivityOutcome::StandaloneEnded(end) => end.result().as_str().len(),
             ActivityOutcome::Retry { .. } => 0,
         },
-        CommitItem::Send(send) => weigh_message(&send.body),
+        CommitItem::Send(send) => send.body.payload_bytes(),
         CommitItem::Start(start) => start.input.len(),
         CommitItem::Enqueue(enqueue) => {
             enqueue.tasks.iter().map(|task| task.input.len() + limits::ENQUEUE_ROW_BYTES).sum()
@@ -181,16 +180,4 @@ fn weigh_turn(turn: &TurnCommit) -> usize {
     let activities: usize = turn.activities.iter().map(|activity| activity.input.len()).sum();
     let starts: usize = turn.starts.iter().map(|start| start.input.len()).sum();
     events + activities + starts
-}
-
-fn weigh_message(body: &MessageBody) -> usize {
-    match body {
-        MessageBody::ActivityCompleted { result: payload, .. }
-        | MessageBody::ActivityFailed { error: payload, .. }
-        | MessageBody::ChildCompleted { result: payload, .. }
-        | MessageBody::ChildFailed { error: payload, .. }
-        | MessageBody::EventRaised { data: payload, .. }
-        | MessageBody::QueueMessage { data: payload, .. } => payload.as_str().len(),
-        MessageBody::TimerFired { .. } | MessageBody::CancelRequested { .. } => 0,
-    }
 }

@@ -30,8 +30,8 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// Reads the due messages of `all`, the history of `cold` and the cancel requests of `parked`; three statements at most,
-    /// whatever their number.
+    /// Reads the due messages of `all`, the history of `cold` and the cancel requests of `parked`, then those of inboxes that
+    /// are too long for one turn: a turn never goes on without a request that was accepted. Four statements at most.
     pub(super) async fn read(
         session: &Session,
         statements: &Statements,
@@ -47,7 +47,11 @@ impl Loaded {
         let cancels = async {
             if parked.is_empty() { Ok(Vec::new()) } else { turn::cancels(session, statements, parked).await }
         };
-        let (inbox, history, cancels) = futures_util::future::try_join3(inbox, history, cancels).await?;
+        let (inbox, history, mut cancels) = futures_util::future::try_join3(inbox, history, cancels).await?;
+        let long = long_inboxes(&inbox, parked);
+        if !long.is_empty() {
+            cancels.extend(turn::cancels(session, statements, &long).await?);
+        }
         let mut loaded = Self::default();
         for (instance, message) in cancels {
             loaded.messages.entry(instance).or_default().push(message);
@@ -98,6 +102,20 @@ impl Loaded {
     pub(super) fn history_rows(&self) -> usize {
         self.history.values().flatten().map(Vec::len).sum()
     }
+}
+
+/// Instances beside the `parked` ones of which not all messages may have been read.
+fn long_inboxes(inbox: &[(String, Result<Message>)], parked: &[String]) -> Vec<String> {
+    let bytes =
+        |message: &Result<Message>| message.as_ref().map_or(0, |message| message.body.payload_bytes());
+    let is_long = |messages: &[(String, Result<Message>)]| {
+        messages.len() as i64 >= limits::INBOX_PER_TURN
+            || messages.iter().map(|(_, message)| bytes(message)).sum::<usize>() as i64
+                >= limits::INBOX_BYTES_PER_TURN
+    };
+    let each = inbox.chunk_by(|(a, _), (b, _)| a == b);
+    let long = each.filter(|messages| is_long(messages)).map(|messages| messages[0].0.clone());
+    long.filter(|instance| !parked.contains(instance)).collect()
 }
 
 /// The execution of a claimed turn without a live frame.
