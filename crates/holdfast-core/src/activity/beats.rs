@@ -25,7 +25,6 @@ pub(crate) async fn keep_beats(runner: Arc<ActivityRunner>, mut stop: watch::Rec
         }
         if let Err(error) = runner.write_beats().await {
             tracing::debug!(error = %error.full_text(), "heartbeats were not written; tried again");
-            runner.beats.notify_one();
         }
         tokio::select! {
             () = tokio::time::sleep(limits::BEAT_EVERY) => {}
@@ -59,7 +58,10 @@ impl ActivityRunner {
         let missing = beats
             .into_iter()
             .filter(|beat| written.as_ref().map_or(true, |written| !written.contains(&beat.fence)));
-        self.lock().put_back_beats(missing);
+        if self.lock().put_back_beats(missing) {
+            // The row was locked at that moment, or nothing was written.
+            self.beats.notify_one();
+        }
         written.map(drop)
     }
 

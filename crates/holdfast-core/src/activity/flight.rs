@@ -45,6 +45,15 @@ pub(crate) struct Flight {
     pub(crate) waiting: Option<Fence>,
 }
 
+impl Flight {
+    /// It ends, or is being settled: neither its time limit nor its silence matters any more.
+    pub(super) fn stop_timers(&mut self) {
+        for timer in [self.limit.take(), self.silence.take()].into_iter().flatten() {
+            timer.abort();
+        }
+    }
+}
+
 /// All activities in progress of one runtime.
 #[derive(Debug, Default)]
 pub(crate) struct ActivityTable {
@@ -131,14 +140,17 @@ impl ActivityTable {
         taken.collect()
     }
 
-    /// Beats that could not be stored, unless something was told meanwhile.
-    pub(crate) fn put_back_beats(&mut self, beats: impl IntoIterator<Item = Beat>) {
+    /// Beats that could not be stored, unless something was told meanwhile; whether there is one to be stored again.
+    pub(crate) fn put_back_beats(&mut self, beats: impl IntoIterator<Item = Beat>) -> bool {
+        let mut again = false;
         for beat in beats {
             let flight = self.handles.get(&beat.key).and_then(|h| self.flights.get_mut(h));
             if let Some(flight) = flight.filter(|flight| flight.claimed.fence == beat.fence) {
                 flight.heartbeat.get_or_insert(beat.details);
+                again = true;
             }
         }
+        again
     }
 
     /// Handles in progress.

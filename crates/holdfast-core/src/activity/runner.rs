@@ -208,9 +208,7 @@ impl ActivityRunner {
                 return;
             };
             flight.settling = true;
-            for timer in [flight.limit.take(), flight.silence.take()].into_iter().flatten() {
-                timer.abort();
-            }
+            flight.stop_timers();
             ActivityCommit {
                 key: flight.claimed.key.clone(),
                 fence: flight.claimed.fence,
@@ -301,7 +299,8 @@ impl ActivityRunner {
 
     /// Takes a flight out of the table; a lease that waited for its end goes back unstarted.
     pub(super) fn take_out(&self, h: u32) -> Option<Flight> {
-        let flight = self.lock().remove(h)?;
+        let mut flight = self.lock().remove(h)?;
+        flight.stop_timers();
         if let Some(session) = &flight.claimed.session {
             self.sessions.end(session);
         }
