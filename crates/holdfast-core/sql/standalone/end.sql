@@ -1,6 +1,6 @@
 -- Ends standalone activities whose lease stands: the row goes. Failed ones are kept; of the others those that somebody
 -- wants to read.
--- Rows: the tasks given. Locks: activity rows in the order given. Index: activity_queue_pkey, ended_activity_pkey.
+-- Rows: the tasks given. Locks: activity rows in the order given, which is that of the ids. Index: activity_queue_pkey, ended_activity_pkey.
 -- $1 ids text[]
 -- $2 fences bigint[]
 -- $3 owners text[]

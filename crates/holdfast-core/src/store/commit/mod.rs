@@ -96,6 +96,7 @@ impl<'a> Plan<'a> {
         }
         plan.instances.child_starts(batch, &plan.locks);
         plan.locks.seal();
+        plan.standalone.seal();
         plan
     }
 

@@ -45,6 +45,14 @@ pub(super) struct Standalone<'a> {
     pub(super) named: Named<'a>,
     pub(super) ended: Ended<'a>,
     pub(super) ended_items: Vec<usize>,
+    ends: Vec<End<'a>>,
+}
+
+#[derive(Debug)]
+struct End<'a> {
+    index: usize,
+    activity: &'a ActivityCommit,
+    end: &'a ActivityEnd,
 }
 
 impl<'a> Standalone<'a> {
@@ -69,14 +77,22 @@ impl<'a> Standalone<'a> {
 
     /// Adds the end of a claimed task.
     pub(super) fn end(&mut self, index: usize, activity: &'a ActivityCommit, end: &'a ActivityEnd) {
-        self.ended.push(EndedRow {
-            instance: &activity.key.instance,
-            fence: activity.fence.0,
-            owner: &activity.node.id,
-            owner_epoch: activity.node.epoch,
-            status: end.status(),
-            result: end.result().as_str(),
-        });
-        self.ended_items.push(index);
+        self.ends.push(End { index, activity, end });
+    }
+
+    /// Puts the ends in key order: a batch and a waiter that wants several of its tasks kept never deadlock.
+    pub(super) fn seal(&mut self) {
+        self.ends.sort_by(|one, other| one.activity.key.instance.cmp(&other.activity.key.instance));
+        for End { index, activity, end } in self.ends.drain(..) {
+            self.ended.push(EndedRow {
+                instance: &activity.key.instance,
+                fence: activity.fence.0,
+                owner: &activity.node.id,
+                owner_epoch: activity.node.epoch,
+                status: end.status(),
+                result: end.result().as_str(),
+            });
+            self.ended_items.push(index);
+        }
     }
 }
