@@ -288,7 +288,6 @@ export class Client extends ActivityQueue {
   }
 }
 
-/** One start as the addon takes it. */
 /** Refuses an input that the schema of a definition refuses. */
 async function checkInput(orchestration: unknown, input: unknown): Promise<void> {
   if (typeof orchestration !== 'object' || orchestration === null) return
@@ -296,6 +295,7 @@ async function checkInput(orchestration: unknown, input: unknown): Promise<void>
   await validated(schema, input, `input of orchestration '${name}'`)
 }
 
+/** One start as the addon takes it. */
 function startText(instanceId: string, orchestration: unknown, input: unknown, options: Omit<StartOptions, 'version'> & { version?: string | undefined }): string {
   if (typeof instanceId === 'object' && instanceId !== null && 'type' in instanceId) {
     throw invalidArgument('instance id must be a string, not a definition: the order is (instanceId, orchestration, input)')

@@ -77,7 +77,7 @@ export class LocalTask<T = unknown> extends CommandTask<T> {
     const stop = new AbortController()
     const late = new TimeoutError(`step '${this.name}' took longer than ${limit} ms`, { code: 'TIMEOUT', retryable: true })
     const signal = AbortSignal.any([this.#controller.signal, controller.signal])
-    const timer = delay(limit, undefined, { signal: stop.signal }).then(
+    const timer = delay(limit, undefined, { signal: stop.signal, ref: false }).then(
       () => {
         controller.abort(late)
         throw late
