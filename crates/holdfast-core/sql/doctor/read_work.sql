@@ -39,7 +39,7 @@ select json_build_object(
         select from /*schema*/instance i
         where i.status = 'Failed'
           and i.finished_at > statement_timestamp() - interval '1 day'
-          and i.error like '%"POISONED"%'
+          and i.error_code = 'POISONED'
         limit 100000
       ) poisoned
     ),
