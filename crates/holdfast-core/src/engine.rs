@@ -98,7 +98,8 @@ impl Engine {
             hints: Arc::clone(provider.hints()),
         });
         let liveness = Liveness::start(node.clone(), events).await?;
-        let slots = FreeSlots::offer(&node, &handlers, &turns, &activities);
+        let (stop, stopping) = watch::channel(false);
+        let slots = FreeSlots::offer(&node, &handlers, &turns, &activities, stopping.clone());
         let claimer = Arc::new(Claimer {
             _slots: slots,
             provider: Arc::clone(&provider),
@@ -115,7 +116,6 @@ impl Engine {
             activities: Arc::clone(&activities),
             wake,
         });
-        let (stop, stopping) = watch::channel(false);
         let (answers, received) = mpsc::unbounded_channel();
         let mut claims = JoinSet::new();
         let claiming = Arc::clone(&claimer);
@@ -172,6 +172,8 @@ impl Engine {
             // A claim that hangs must not hold up the stop; the goodbye frees what it may have taken.
             taken.claiming.shutdown().await;
         }
+        // Work that was made ready here told nobody else.
+        self.node.provider.hints().tell_released();
         let unstarted = self.outbox.drain();
         self.turns.give_back(unstarted.turns);
         self.activities.give_back(unstarted.activities);

@@ -2,8 +2,15 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use tokio::sync::watch;
+
 use crate::{
-    activity::ActivityRunner, dispatch::Handlers, liveness::Node, notify::LocalSlots, store::TagFilter,
+    activity::ActivityRunner,
+    clock::Moment,
+    dispatch::Handlers,
+    liveness::{Claiming, Node, Standing},
+    notify::LocalSlots,
+    store::TagFilter,
     turn::TurnRunner,
 };
 
@@ -12,6 +19,8 @@ pub(crate) struct FreeSlots {
     orchestrations: BTreeSet<String>,
     handlers: BTreeSet<String>,
     tags: TagFilter,
+    standing: Arc<Standing>,
+    stopping: watch::Receiver<bool>,
     turns: Arc<TurnRunner>,
     activities: Arc<ActivityRunner>,
 }
@@ -23,11 +32,14 @@ impl FreeSlots {
         handlers: &Handlers,
         turns: &Arc<TurnRunner>,
         activities: &Arc<ActivityRunner>,
+        stopping: watch::Receiver<bool>,
     ) -> Arc<dyn LocalSlots> {
         let slots: Arc<dyn LocalSlots> = Arc::new(Self {
             orchestrations: handlers.names().into_iter().collect(),
             handlers: handlers.activities.iter().cloned().collect(),
             tags: node.config.dispatch.worker_tag_filter.clone(),
+            standing: Arc::clone(&node.standing),
+            stopping,
             turns: Arc::clone(turns),
             activities: Arc::clone(activities),
         });
@@ -37,6 +49,10 @@ impl FreeSlots {
 }
 
 impl LocalSlots for FreeSlots {
+    fn claims(&self) -> bool {
+        !*self.stopping.borrow() && self.standing.claiming(Moment::now()) != Claiming::Nothing
+    }
+
     fn free(&self) -> (usize, usize) {
         (self.turns.free(), self.activities.free())
     }

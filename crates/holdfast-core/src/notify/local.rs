@@ -4,6 +4,8 @@ use crate::store::commit::{ActivityOutcome, CommitItem, TurnCommit, TurnEnd};
 
 /// What a runtime of this process can take.
 pub trait LocalSlots: Send + Sync {
+    /// Whether it takes anything at all: not once it stops, nor while it is held up.
+    fn claims(&self) -> bool;
     /// Slots that are free: for turns, for activities.
     fn free(&self) -> (usize, usize);
     /// Whether it runs turns of this instance; the name is not known for messages.
@@ -21,7 +23,7 @@ struct Taking<'a> {
 
 /// Whether a commit made more ready than one runtime of this process takes.
 pub(super) fn leaves(items: &[CommitItem], local: &[&dyn LocalSlots]) -> bool {
-    !local.iter().any(|slots| {
+    !local.iter().filter(|slots| slots.claims()).any(|slots| {
         let (turns, activities) = slots.free();
         let mut taking = Taking { slots: *slots, turns, activities };
         items.iter().all(|item| taking.takes(item))
@@ -74,6 +76,10 @@ mod tests {
     struct Slots(usize);
 
     impl LocalSlots for Slots {
+        fn claims(&self) -> bool {
+            true
+        }
+
         fn free(&self) -> (usize, usize) {
             (self.0, self.0)
         }

@@ -128,6 +128,17 @@ async fn work_that_stays_here_sends_no_hint() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_made_in_a_process_whose_runtime_has_stopped_is_told_to_others() {
+    let world = World::new(waits(), patient()).await;
+    world.engine.shutdown(Duration::from_secs(5)).await;
+    let sent = || world.provider.counters().hints_sent.get();
+    until("that it stopped was told", async || sent() == 1).await;
+    world.start("a", "waits", json!(0)).await;
+    until("the start was told", async || sent() == 2).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listener_that_was_lost_comes_back_and_sweeps_once() {
     let world = World::new(steps(), patient()).await;
     listens(&world.provider).await;
