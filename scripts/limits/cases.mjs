@@ -183,7 +183,7 @@ export const CASES = {
     const rowsRead = world.stats().counters.historyRowsRead
     await world.client.raiseEvent('one', 'go', 2)
     const end = await world.end('one')
-    if (scale >= 1) assert.match(end.error, /the history has 1000002 events, the limit is 1000000: continue as new earlier/)
+    if (scale >= 1) assert.match(end.error, /the history has 1000002 events, more than historyEventLimit \(1000000\): continue as new earlier/)
     else output(end)
     return { count: events, rowsRead, beyond: end.error === undefined ? 'completed' : 'refused with LIMIT_EXCEEDED' }
   },
@@ -194,7 +194,7 @@ export const CASES = {
     await world.start({ main })
     await world.client.startOrchestration('one', 'main')
     const { error } = await world.end('one')
-    assert.match(error, /one turn gave 100001 commands, the limit is 100000/)
+    assert.match(error, /one turn gave 100001 commands, more than fanOutLimit \(100000\)/)
     return { error }
   },
 }

@@ -193,7 +193,11 @@ fn turn(code: &Code, frames: &mut HashMap<u64, Frame>, activation: &Value) -> Va
             break;
         }
         apply(frame, fact);
-        outcome = go_on(program, frame, &mut commands);
+        outcome = match fact["t"].as_str() {
+            // Code that does not clean up ends with the error that it is thrown.
+            Some("cancel") => cancelled(fact),
+            _ => go_on(program, frame, &mut commands),
+        };
     }
     json!({ "h": h, "n": frame.applied, "c": commands, "o": outcome })
 }
@@ -213,6 +217,11 @@ fn go_on(program: &Program, frame: &mut Frame, commands: &mut Vec<Value>) -> Val
             }
         }
     }
+}
+
+fn cancelled(fact: &Value) -> Value {
+    let message = format!("canceled: {}", fact["reason"].as_str().expect("a reason"));
+    json!({ "failed": { "error": { "name": "CancelledError", "message": message, "code": "CANCELLED" } } })
 }
 
 fn apply(frame: &mut Frame, fact: &Value) {
