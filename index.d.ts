@@ -218,9 +218,9 @@ export declare class Client extends ActivityQueue {
     startMany<I = unknown>(items: readonly StartItem<I>[]): Promise<StartedItem[]>;
     /** The handle of an instance, without asking whether it exists. */
     handle<O = unknown>(instanceId: string): OrchestrationHandle<O>;
-    /** Waits for the end of an instance; follows continue-as-new. Rejects with {@link TimeoutError} when the time is over. */
+    /** Waits for the end of an instance; follows continue-as-new. Rejects with {@link TimeoutError} when the time is over: 30 s by default. */
     waitForOrchestration<O = unknown>(instanceId: string, timeoutMs?: number): Promise<OrchestrationResult<O>>;
-    /** Waits for the end of an instance and gives its output; rejects when it failed. */
+    /** Waits for the end of an instance, 30 s by default, and gives its output; rejects when it failed. */
     waitForOrchestrationTyped<O = unknown>(instanceId: string, timeoutMs?: number): Promise<O>;
     /** Asks an instance to stop. */
     cancelInstance(instanceId: string, reason?: string): Promise<SendResult>;
@@ -1130,7 +1130,7 @@ export interface ProviderStats {
 export interface ActivityOptions {
     /** Activities with the same session id run on the same node while it lives and the session is used; see docs/sessions.md. */
     sessionId?: string;
-    /** Routing label: only nodes that serve it run the activity. No node serves labels yet: it waits until one does. */
+    /** Routing label: only nodes whose `workerTagFilter` takes it run the activity; see docs/tags.md. */
     tag?: string;
     /** When and how often it is tried again. Default: not at all. */
     retry?: RetryPolicy;
@@ -1573,7 +1573,7 @@ export interface Parked {
     since: number;
 }
 
-/** How an instance stands. */
+/** How an instance stands. `NotFound` also before its first turn: `explain` and `getInstanceInfo` tell it from an unknown id. */
 export type StatusWord = 'NotFound' | 'Running' | 'Completed' | 'Failed';
 
 /** How a line looks: one line of text, several of them, or one JSON object. */
@@ -1822,7 +1822,8 @@ declare abstract class Management {
     /** All values that an instance keeps, by key. */
     getKvAllValues(instanceId: string): Promise<Record<string, string>>;
     /**
-     * Waits until an instance keeps a value under a key, and gives it. Rejects with {@link TimeoutError} when the time is over.
+     * Waits until an instance keeps a value under a key, and gives it. Rejects with {@link TimeoutError} when the time is over: 30 s
+     * by default.
      *
      * @example
      * const url = await client.waitForValue('order-17', 'payment-url')

@@ -191,12 +191,12 @@ export class Client extends ActivityQueue {
     return reply
   }
 
-  /** Waits for the end of an instance; follows continue-as-new. Rejects with {@link TimeoutError} when the time is over. */
+  /** Waits for the end of an instance; follows continue-as-new. Rejects with {@link TimeoutError} when the time is over: 30 s by default. */
   async waitForOrchestration<O = unknown>(instanceId: string, timeoutMs: number = WAIT_MS): Promise<OrchestrationResult<O>> {
     return resultOf<O>(await this.waitForEnd(instanceId, timeoutMs))
   }
 
-  /** Waits for the end of an instance and gives its output; rejects when it failed. */
+  /** Waits for the end of an instance, 30 s by default, and gives its output; rejects when it failed. */
   async waitForOrchestrationTyped<O = unknown>(instanceId: string, timeoutMs: number = WAIT_MS): Promise<O> {
     const record = await this.waitForEnd(instanceId, timeoutMs)
     const result = resultOf<O>(record)

@@ -283,7 +283,8 @@ export abstract class Management {
   }
 
   /**
-   * Waits until an instance keeps a value under a key, and gives it. Rejects with {@link TimeoutError} when the time is over.
+   * Waits until an instance keeps a value under a key, and gives it. Rejects with {@link TimeoutError} when the time is over: 30 s
+   * by default.
    *
    * @example
    * const url = await client.waitForValue('order-17', 'payment-url')

@@ -35,7 +35,7 @@ export interface ExecutionRecord {
   eventCount: number
 }
 
-/** How an instance stands. */
+/** How an instance stands. `NotFound` also before its first turn: `explain` and `getInstanceInfo` tell it from an unknown id. */
 export type StatusWord = 'NotFound' | 'Running' | 'Completed' | 'Failed'
 
 /** What `getStatus` gives. */

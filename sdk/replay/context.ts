@@ -21,7 +21,7 @@ import { checkKey } from './values.js'
 export interface ActivityOptions {
   /** Activities with the same session id run on the same node while it lives and the session is used; see docs/sessions.md. */
   sessionId?: string
-  /** Routing label: only nodes that serve it run the activity. No node serves labels yet: it waits until one does. */
+  /** Routing label: only nodes whose `workerTagFilter` takes it run the activity; see docs/tags.md. */
   tag?: string
   /** When and how often it is tried again. Default: not at all. */
   retry?: RetryPolicy
