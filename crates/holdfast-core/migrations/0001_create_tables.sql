@@ -245,6 +245,14 @@ create table /*schema*/session (
 create index session_owner_idx on /*schema*/session (owner) where owner is not null;
 create index session_leased_until_idx on /*schema*/session (leased_until);
 
+-- Chores that one node at a time does for all: due when nobody has one in hand.
+create table /*schema*/chore (
+  name text collate "C" not null,
+  due_at timestamptz not null default '-infinity',
+  constraint chore_pkey primary key (name)
+) with (fillfactor = 50);
+insert into /*schema*/chore (name) values ('ended'), ('unknown');
+
 -- lz4 writes and reads large payloads several times faster than the default; servers before 14, and servers built
 -- without it, keep the default.
 do $holdfast$

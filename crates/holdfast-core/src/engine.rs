@@ -34,10 +34,11 @@ use crate::{
 mod events;
 mod health;
 mod parts;
+mod sweeper;
 
 use events::Events;
 pub use health::{Health, Slots};
-use parts::{Answering, keep_activities, keep_running};
+use parts::{Answering, keep_house, keep_running};
 
 /// A running engine.
 pub struct Engine {
@@ -119,7 +120,7 @@ impl Engine {
         let (answers, received) = mpsc::unbounded_channel();
         let mut claims = JoinSet::new();
         let claiming = Arc::clone(&claimer);
-        keep_activities(&mut claims, &provider, &activities, &stopping);
+        keep_house(&mut claims, &provider, &node.config, &activities, &stopping);
         claims.spawn(keep_running(Arc::clone(&provider), "claimer", move |again| {
             Arc::clone(&claiming).run(stopping.clone(), again)
         }));

@@ -119,11 +119,17 @@ pub const ENQUEUE_PIECE: usize = 1000;
 /// a waiter, also of one that lost its database for a while.
 pub const AWAITED_RETENTION: Duration = Duration::from_secs(60);
 
-/// How often a runtime deletes standalone activities that were kept long enough.
+/// How often a runtime looks for what was kept long enough, and for how long it then has a chore to itself.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// Rows that one statement of a sweep deletes.
 pub const SWEEP_BATCH: i64 = 1000;
+
+/// How long one sweep deletes trees before it leaves the rest to the next: half of the time that it has for itself.
+pub const EXPIRE_FOR: Duration = Duration::from_secs(5);
+
+/// Longest pause after sweeps that failed: waste can wait.
+pub const SWEEP_RETRY_MAX: Duration = Duration::from_secs(300);
 
 /// What a committer may wait for the database before the time counts as standing still: a session of the pool and one batch,
 /// both at their default limits.

@@ -6,9 +6,7 @@ mod handing_over;
 mod job;
 mod runner;
 mod stopping;
-mod sweeper;
 mod tell;
 
 pub(crate) use beats::keep_beats;
 pub(crate) use runner::{ActivityLimits, ActivityRunner, ClaimedTasks};
-pub(crate) use sweeper::sweep;

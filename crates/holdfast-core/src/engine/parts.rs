@@ -15,7 +15,9 @@ use tokio::{
 
 use crate::{
     activity::{self, ActivityRunner},
+    config::EngineConfig,
     crossing::{ActivityAnswer, Answers, Broken, Outbox, Whose},
+    engine::sweeper::Sweeper,
     limits,
     provider::Provider,
     telemetry::{Backoff, Counters, Level, Progress},
@@ -25,16 +27,17 @@ use crate::{
 /// A part that ran this long before it panicked begins with a short pause again.
 const GOOD_RUN: Duration = Duration::from_secs(60);
 
-/// Starts what activities need beside their claims: the sweep of ended ones, and the writer of heartbeats.
-pub(super) fn keep_activities(
+/// Starts what a runtime does beside its claims: the sweep of what was kept long enough, and the writer of heartbeats.
+pub(super) fn keep_house(
     parts: &mut JoinSet<()>,
     provider: &Arc<Provider>,
+    config: &EngineConfig,
     activities: &Arc<ActivityRunner>,
     stop: &watch::Receiver<bool>,
 ) {
-    let (swept, stop_sweep) = (Arc::clone(provider), stop.clone());
-    parts.spawn(keep_running(Arc::clone(provider), "sweep of finished activities", move |_| {
-        activity::sweep(Arc::clone(&swept), stop_sweep.clone())
+    let (swept, retention, stop_sweep) = (Arc::clone(provider), config.retention.clone(), stop.clone());
+    parts.spawn(keep_running(Arc::clone(provider), "sweeper", move |_| {
+        Sweeper::new(Arc::clone(&swept), retention.clone()).run(stop_sweep.clone())
     }));
     let (told, stop_beats) = (Arc::clone(activities), stop.clone());
     parts.spawn(keep_running(Arc::clone(provider), "writer of heartbeats", move |_| {

@@ -63,6 +63,33 @@ impl Manager {
         Ok(total)
     }
 
+    /// One step through the roots, oldest first: deletes the trees that have ended and whose root ended before this time, ms
+    /// since 1970. The place to go on from, `None` at the end. What meets somebody else is left to the next walk. Stops
+    /// between two trees when it may not go on.
+    pub(crate) async fn expire(
+        &self,
+        before_ms: i64,
+        after: Option<Position>,
+        may_go_on: impl Fn() -> bool,
+    ) -> Result<(Deleted, Option<Position>)> {
+        let session = self.session().await?;
+        let filter = RootFilter { ended: true, finished_before_ms: Some(before_ms) };
+        let roots = Roots { ids: None, filter, limit: limits::LIST_PAGE_MAX };
+        let mut walk = Walk { place: after.clone(), ..Walk::new(roots) };
+        let mut total = Deleted::default();
+        for id in walk.next(self, &session).await?.unwrap_or_default() {
+            if !may_go_on() {
+                return Ok((total, after));
+            }
+            match self.delete_with(&session, &id, false).await {
+                Ok(deleted) => add(&mut total, deleted),
+                Err(error) if is_refusal(error.kind()) || error.kind() == ErrorKind::Conflict => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((total, walk.place))
+    }
+
     /// Deletes old executions of one instance; never the current one.
     pub async fn prune(&self, instance: &str, retention: Retention) -> Result<Pruned> {
         let session = self.session().await?;

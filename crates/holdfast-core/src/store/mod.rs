@@ -19,6 +19,7 @@ mod row;
 pub mod session;
 pub mod standalone;
 mod statements;
+pub mod sweep;
 mod tags;
 pub mod turn;
 

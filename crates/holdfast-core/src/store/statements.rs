@@ -150,6 +150,10 @@ statements! {
     session_recover: "session/recover", [INT8];
     session_renew: "session/renew", [TEXT, INT8, TEXT_ARRAY, INT8, INT8];
     session_sweep: "session/sweep", [INT8];
+    sweep_claim: "sweep/claim", [TEXT, INT8, INT8];
+    sweep_list_unknown: "sweep/list_unknown", [TEXT, INT8, INT8];
+    sweep_drop_unknown: "sweep/drop_unknown", [TEXT_ARRAY, INT8];
+
     manage_delete_tree: "manage/delete_tree", [TEXT, INT8, INT8, BOOL];
     manage_get_execution: "manage/get_execution", [TEXT, INT8];
     manage_explain_activities: "manage/explain_activities", [TEXT, INT8];

@@ -50,6 +50,8 @@ counters! {
     leases_lost = "leasesLost": "Leases that ended without a result here.",
     poisoned = "poisoned": "Items ended because their deliveries were used up.",
     messages_dropped = "messagesDropped": "Messages for another execution, or answered before.",
+    unknown_dropped = "unknownDropped": "Messages dropped that waited too long for an instance that was never started.",
+    expired = "expired": "Instances deleted because they ended longer ago than the retention.",
     unserved = "unserved": "Times that due work was found which no live node can run, once for each name.",
     parked = "parked": "Instances parked.",
     mismatches = "mismatches": "Turns whose code did not fit its history.",

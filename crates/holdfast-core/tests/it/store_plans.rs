@@ -6,8 +6,8 @@ use holdfast_core::pool::Statement;
 
 use crate::store_harness::*;
 
-/// Read whole on purpose: one row for each runtime, one for each migration.
-const SMALL_TABLES: [&str; 2] = [" on node", " on migration"];
+/// Read whole on purpose: one row for each runtime, migration, chore.
+const SMALL_TABLES: [&str; 3] = [" on node", " on migration", " on chore"];
 
 /// Statements that read their whole index: leases of owners that are gone can be anywhere among the owned rows.
 const SWEEPS: [&str; 3] = ["turn/recover", "activity/recover", "session/recover"];

@@ -2,7 +2,7 @@
 //!
 //! An option that is accepted and changes nothing is worse than none.
 
-use super::{finding::Finding, tree::Tree};
+use super::{finding::Finding, source::Source, tree::Tree};
 
 const CONFIG: &str = "crates/holdfast-core/src/config/";
 const POOL_CONFIG: &str = "crates/holdfast-core/src/pool/config.rs";
@@ -12,56 +12,43 @@ const ENGINE: &str = "crates/holdfast-core/src/";
 const IN_TYPESCRIPT: &[&str] =
     &["payload_byte_limit", "log_format", "log_level", "service_name", "service_version"];
 
-/// Fields that are read through a method of their struct.
-const METHODS: &[(&str, &str)] = &[
-    ("self_fence_margin", "margin"),
-    ("idle_timeout", "idle"),
-    ("retry_backoff_base", "renewal"),
-    ("retry_backoff_max", "renewal"),
-    ("heartbeat_interval", "times"),
-    ("stale_after", "times"),
-    ("worker_node_id", "node_id"),
-    ("history_event_limit", "of_execution"),
-    ("history_byte_limit", "of_execution"),
-    ("fan_out_limit", "of_execution"),
-    ("mailbox_limit", "of_execution"),
-];
+/// Rooms that only talk about options: what they read has no effect.
+const TALKERS: &[&str] = &["crates/holdfast-core/src/doctor/"];
 
-/// Fields that nobody reads; must be empty in a release.
+/// Fields that nobody reads; must be empty in a release. One that is read is to be taken off.
 pub(crate) const UNREAD: &[&str] = &[
-    "cleanup_interval",
-    "gauge_poll_interval",
-    "hang_action",
-    "hang_timeout",
-    "idle_timeout",
-    "listener",
-    "lock_renewal_buffer",
-    "lock_timeout",
-    "max_sessions",
-    "replay_versions",
-    "retention",
-    "self_fence_margin",
-    "stall_timeout",
-    "unknown_instance_retention",
-    "unregistered_backoff_base",
-    "unregistered_backoff_max",
+    "DispatchConfig.replay_versions",
+    "DispatchConfig.unregistered_backoff_base",
+    "DispatchConfig.unregistered_backoff_max",
+    "TelemetryConfig.gauge_poll_interval",
 ];
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    check_with(tree, UNREAD)
+}
+
+fn check_with(tree: &Tree, unread: &[&str]) -> Vec<Finding> {
     let mut found = Vec::new();
     for file in tree.rust.iter().filter(|file| file.path.starts_with(CONFIG) || file.path == POOL_CONFIG) {
         for Field { object, name, line } in fields(&file.code) {
             if IN_TYPESCRIPT.contains(&name) {
                 continue;
             }
-            let outside =
-                |path: &str| path.starts_with(ENGINE) && !path.starts_with(CONFIG) && path != file.path;
-            let is_read =
-                tree.rust.iter().any(|other| outside(&other.path) && reads(&other.code, object, name));
-            if !is_read && !UNREAD.contains(&name) {
-                let text = format!("nobody reads `{name}` of {object}: wire it up");
-                found.push(Finding::new(&file.path, line, "unread", text));
-            }
+            let outside = |path: &str| {
+                path.starts_with(ENGINE)
+                    && !path.starts_with(CONFIG)
+                    && path != file.path
+                    && !TALKERS.iter().any(|room| path.starts_with(room))
+            };
+            let ways = ways_to(&file.code, name);
+            let is_read = tree.rust.iter().any(|other| outside(&other.path) && reads(other, object, &ways));
+            let listed = unread.contains(&format!("{object}.{name}").as_str());
+            let text = match (is_read, listed) {
+                (false, false) => format!("nobody reads `{name}` of {object}: wire it up"),
+                (true, true) => format!("`{name}` of {object} is read: take it off UNREAD"),
+                _ => continue,
+            };
+            found.push(Finding::new(&file.path, line, "unread", text));
         }
     }
     found
@@ -91,46 +78,139 @@ fn fields(code: &str) -> Vec<Field<'_>> {
     found
 }
 
-/// Whether the text reads the field: through the room of the sum, `dispatch.poll_interval`, or of a value whose type it
-/// names.
-fn reads(code: &str, object: &str, name: &str) -> bool {
-    let method = METHODS.iter().find(|(field, _)| *field == name).map(|(_, method)| *method);
+/// The field, and the methods of its file that read it, themselves or through another one.
+fn ways_to<'a>(code: &'a str, name: &'a str) -> Vec<&'a str> {
+    let mut ways = vec![name];
+    loop {
+        let more: Vec<&str> = methods(code)
+            .into_iter()
+            .filter(|(method, body)| {
+                !["validate", "default", "new"].contains(method)
+                    && !ways.contains(method)
+                    && ways.iter().any(|way| has_word(body, &format!("self.{way}")))
+            })
+            .map(|(method, _)| method)
+            .collect();
+        if more.is_empty() {
+            return ways;
+        }
+        ways.extend(more);
+    }
+}
+
+/// Functions of impl blocks with their bodies.
+fn methods(code: &str) -> Vec<(&str, &str)> {
+    let starts =
+        code.match_indices("fn ").filter(|(at, _)| !code[..*at].ends_with(|c: char| c.is_alphanumeric()));
+    let method = |(at, _): (usize, &str)| {
+        let rest = &code[at + 3..];
+        let body = rest.split("\n    }\n").next().unwrap_or(rest);
+        (rest.split(['(', '<']).next().unwrap_or(""), body)
+    };
+    starts.map(method).collect()
+}
+
+/// Whether code that is no test reads one of the names: through the room of the sum, `dispatch.poll_interval`, or a local
+/// name for it, or of a value whose type the file names.
+fn reads(file: &Source, object: &str, names: &[&str]) -> bool {
     let room = match object {
         "PoolConfig" => "config".to_owned(),
         _ => object.trim_end_matches("Config").to_lowercase(),
     };
-    let through = |what: &str| has_word(code, &format!("{room}.{what}"));
-    let names_type = has_word(code, object);
-    through(name)
-        || method.is_some_and(|method| through(method) || names_type && has_word(code, method))
-        || names_type && has_word(code, name)
+    let code = file.code.as_str();
+    let names_type = words(code, object).any(|at| !file.is_test(at));
+    let mut owners = vec![room.clone()];
+    owners.extend(aliases(code, &room));
+    names.iter().any(|name| {
+        let through = |owner: &String| {
+            words(code, &format!("{owner}.{name}")).any(|at| !file.is_test(at) && !is_set(&code[at..]))
+        };
+        let of_type = || {
+            words(code, name).any(|at| {
+                let taken = code[..at].ends_with('.') && !is_set(&code[at..]);
+                !file.is_test(at) && (taken || in_pattern(&code[..at], object))
+            })
+        };
+        owners.iter().any(through) || names_type && of_type()
+    })
+}
+
+/// A path that is written and not read: `config.poll.every = …`.
+fn is_set(code: &str) -> bool {
+    let rest = code.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_' || c == '.').trim_start();
+    rest.starts_with("= ")
+}
+
+/// Local names of a room: `let limits = &node.config.watchdog;`.
+fn aliases(code: &str, room: &str) -> Vec<String> {
+    let end = format!(".{room};");
+    let line = |line: &str| {
+        let (name, value) = line.trim().strip_prefix("let ")?.split_once(" = ")?;
+        value.ends_with(&end).then(|| name.to_owned())
+    };
+    code.lines().filter_map(line).collect()
+}
+
+/// Whether a text ends inside the braces of a pattern of this type.
+fn in_pattern(before: &str, object: &str) -> bool {
+    before.rfind(&format!("{object} {{")).is_some_and(|from| !before[from..].contains('}'))
 }
 
 /// Whether the text has these letters, not as a part of a longer name.
 fn has_word(code: &str, word: &str) -> bool {
+    words(code, word).next().is_some()
+}
+
+/// Where the text has these letters, not as a part of a longer name.
+fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let inside = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word)
-        .any(|(at, _)| !code[..at].ends_with(inside) && !code[at + word.len()..].starts_with(inside))
+        .map(|(at, _)| at)
+        .filter(move |at| !code[..*at].ends_with(inside) && !code[at + word.len()..].starts_with(inside))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::source::Source;
+
+    const METHOD: &str = "impl PollConfig {\n    fn slow(&self) -> u32 {\n        self.every\n    }\n}\n";
+
+    fn found(path: &str, reader: &str, unread: &[&str]) -> usize {
+        let mut tree = Tree::default();
+        let config = format!("//! x\npub struct PollConfig {{\n    pub every: u32,\n}}\n{METHOD}");
+        tree.rust.push(Source::new(&format!("{CONFIG}a.rs"), &config));
+        tree.rust.push(Source::new(path, reader));
+        check_with(&tree, unread).len()
+    }
 
     fn count(reader: &str) -> usize {
-        let mut tree = Tree::default();
-        let config = "//! x\npub struct PollConfig {\n    pub every: u32,\n}\n";
-        tree.rust.push(Source::new(&format!("{CONFIG}a.rs"), config));
-        tree.rust.push(Source::new("crates/holdfast-core/src/engine.rs", reader));
-        check(&tree).len()
+        found("crates/holdfast-core/src/engine.rs", reader, &[])
     }
 
     #[test]
     fn an_option_that_nobody_reads_is_found() {
         assert_eq!(count("fn a(every: A) { every }"), 1);
         assert_eq!(count("fn a(c: A) { c.poll.everything }"), 1);
+        assert_eq!(count("fn a(c: &PollConfig, every: A) { every }"), 1);
+        assert_eq!(count("fn a(c: A) { c.poll.every = 1; }"), 1);
+        assert_eq!(count("#[cfg(test)]\nmod tests { fn a(c: A) { c.poll.every } }"), 1);
+        assert_eq!(found("crates/holdfast-core/src/doctor/judge.rs", "fn a(c: A) { c.poll.every }", &[]), 1);
+    }
+
+    #[test]
+    fn an_option_that_is_read_is_not() {
         assert_eq!(count("fn a(c: A) { c.poll.every }"), 0);
+        assert_eq!(count("fn a(c: A) { c.poll.every == 1 }"), 0);
         assert_eq!(count("fn a(c: A) { let PollConfig { every } = c; }"), 0);
+        assert_eq!(count("fn a(c: &PollConfig) { c.every }"), 0);
+        assert_eq!(count("fn a(c: A) { c.poll.slow() }"), 0);
+        assert_eq!(count("fn a(c: A) {\n    let limits = &c.poll;\n    limits.every\n}"), 0);
+    }
+
+    #[test]
+    fn an_option_is_taken_off_the_list_when_it_is_read() {
+        let engine = "crates/holdfast-core/src/engine.rs";
+        assert_eq!(found(engine, "fn a() {}", &["PollConfig.every"]), 0);
+        assert_eq!(found(engine, "fn a(c: A) { c.poll.every }", &["PollConfig.every"]), 1);
     }
 }

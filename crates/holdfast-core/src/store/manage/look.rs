@@ -148,6 +148,6 @@ pub async fn depths(session: &Session, statements: &Statements) -> Result<Depths
 }
 
 /// The one row of a statement that always has one.
-pub(super) fn only<'a>(rows: &'a [Row], what: &str) -> Result<&'a Row> {
+pub(in crate::store) fn only<'a>(rows: &'a [Row], what: &str) -> Result<&'a Row> {
     rows.first().ok_or_else(|| Error::new(ErrorKind::Internal, format!("{what}: no row")))
 }

@@ -11,6 +11,7 @@ mod remove;
 mod resume;
 mod retry;
 
+pub(super) use self::look::only;
 pub use self::{
     audit::{Finding, audit},
     explain::{Found, FoundActivity, FoundChild, FoundInstance, explain},

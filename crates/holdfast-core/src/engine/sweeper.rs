@@ -1,0 +1,152 @@
+//! Throws away what was kept long enough: standalone activities that have ended, instances that have ended, messages for
+//! instances that were never started.
+//!
+//! Several runtimes may do it at once: rows that somebody else has locked are passed over, and what goes through whole tables
+//! is a chore of one node at a time. Every statement is short and other callers of the pool come first. Dropped half way nothing is half-done.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::watch;
+
+use crate::{
+    config::{RetentionConfig, ms},
+    error::Result,
+    limits,
+    manage::Manager,
+    pool::{CallerClass, Loan},
+    provider::Provider,
+    store::{
+        manage::Position,
+        standalone,
+        sweep::{self, Chore, Dropped},
+    },
+    telemetry::{self, Backoff, Level},
+};
+
+/// Between two batches.
+const BREATH: Duration = Duration::from_millis(10);
+
+/// The sweeper of one runtime.
+pub(super) struct Sweeper {
+    provider: Arc<Provider>,
+    retention: RetentionConfig,
+    /// How far the walk through ended instances came.
+    ended: Option<Position>,
+    /// The same for turn rows.
+    unknown: Option<String>,
+    stop: Option<watch::Receiver<bool>>,
+}
+
+impl Sweeper {
+    pub(super) fn new(provider: Arc<Provider>, retention: RetentionConfig) -> Self {
+        Self { provider, retention, ended: None, unknown: None, stop: None }
+    }
+
+    /// Sweeps until `stop` says so.
+    pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        self.stop = Some(stop.clone());
+        let mut backoff = Backoff::new(limits::SWEEP_EVERY, limits::SWEEP_RETRY_MAX);
+        // Runtimes that were started together do not sweep together.
+        let mut pause = (limits::SWEEP_EVERY / 10).mul_f64(telemetry::unit());
+        while !*stop.borrow() {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = stop.changed() => return,
+            }
+            pause = match self.round().await {
+                Ok(()) => {
+                    backoff.reset();
+                    limits::SWEEP_EVERY.mul_f64(0.5 + telemetry::unit())
+                }
+                Err(error) => {
+                    tracing::debug!(error = %error.full_text(), "a sweep failed and is tried again");
+                    backoff.next_delay()
+                }
+            };
+        }
+    }
+
+    async fn round(&mut self) -> Result<()> {
+        while self.standalone().await? && !self.is_stopped() {
+            tokio::time::sleep(BREATH).await;
+        }
+        if let Some(before_ms) = self.claim(Chore::Unknown, self.retention.unknown_instance_retention).await?
+        {
+            self.drop_unknown(before_ms).await?;
+        }
+        let Some(retention) = self.retention.retention else { return Ok(()) };
+        if let Some(before_ms) = self.claim(Chore::Ended, retention).await? {
+            self.expire(before_ms).await?;
+        }
+        Ok(())
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| *stop.borrow())
+    }
+
+    /// Deletes one batch of standalone activities; whether there is more.
+    async fn standalone(&self) -> Result<bool> {
+        let statements = self.provider.statements();
+        let sweep =
+            |session: Loan| async move { standalone::sweep(&session, statements, limits::SWEEP_BATCH).await };
+        let deleted = self.provider.pool().run(CallerClass::Ordinary, sweep).await?;
+        Ok(i64::try_from(deleted).is_ok_and(|deleted| deleted >= limits::SWEEP_BATCH))
+    }
+
+    async fn claim(&self, chore: Chore, kept: Duration) -> Result<Option<i64>> {
+        let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
+        sweep::claim(&session, self.provider.statements(), chore, ms(limits::SWEEP_EVERY), ms(kept)).await
+    }
+
+    /// One stretch of the turn rows.
+    async fn drop_unknown(&mut self, before_ms: i64) -> Result<()> {
+        let statements = self.provider.statements();
+        let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
+        let found = sweep::unknown(&session, statements, self.unknown.as_deref(), before_ms).await?;
+        for batch in found.instances.chunks(usize::try_from(limits::SWEEP_BATCH).unwrap_or(1)) {
+            self.tell_dropped(&sweep::drop_unknown(&session, statements, batch, before_ms).await?);
+        }
+        self.unknown = found.end;
+        Ok(())
+    }
+
+    fn tell_dropped(&self, dropped: &Dropped) {
+        let Dropped { messages, instances, example } = dropped;
+        if *messages == 0 {
+            return;
+        }
+        self.provider.counters().unknown_dropped.add(messages.unsigned_abs());
+        let text = format!(
+            "{messages} messages for {instances} instances that were never started were dropped: nobody started them within unknownInstanceRetentionMs"
+        );
+        let fields = serde_json::json!({ "messages": messages, "instances": instances, "instance": example });
+        self.provider.events().emit("messages-dropped", Level::Warn, text, fields);
+    }
+
+    /// Deletes trees for a while; the next sweep goes on where this one ends.
+    async fn expire(&mut self, before_ms: i64) -> Result<()> {
+        let (began, manager) = (Instant::now(), Manager::new(Arc::clone(&self.provider)));
+        loop {
+            let go_on = || began.elapsed() < limits::EXPIRE_FOR && !self.is_stopped();
+            let (deleted, place) = manager.expire(before_ms, self.ended.clone(), go_on).await?;
+            self.ended = place;
+            if deleted.instances > 0 {
+                self.provider.counters().expired.add(deleted.instances.unsigned_abs());
+                let text = format!(
+                    "{} instances that ended longer ago than retentionMs were deleted",
+                    deleted.instances
+                );
+                let fields = serde_json::json!({ "instances": deleted.instances, "events": deleted.events });
+                self.provider.events().emit("instances-expired", Level::Info, text, fields);
+            }
+            if self.ended.is_none() || began.elapsed() >= limits::EXPIRE_FOR || self.is_stopped() {
+                return Ok(());
+            }
+            tokio::time::sleep(BREATH).await;
+        }
+    }
+}

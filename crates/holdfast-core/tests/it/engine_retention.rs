@@ -1,0 +1,137 @@
+//! What was kept long enough goes: instances that ended, and messages for instances that were never started.
+
+use std::{sync::Arc, time::Duration};
+
+use holdfast_core::{client::Sent, config::EngineConfig, limits, telemetry::Event};
+use holdfast_replay::{MessageBody, Payload};
+use serde_json::{Value, json};
+
+use crate::support::world::{PATIENCE, World, run, steps};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+async fn counted(enough: impl Fn() -> bool) {
+    let counted = async {
+        while !enough() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, counted).await.expect("it is counted");
+}
+
+impl World {
+    async fn tell(&self, instance: &str) {
+        let data = Payload::from_text("1".to_owned()).expect("JSON");
+        let body = MessageBody::EventRaised { name: "go".to_owned(), data };
+        assert_eq!(self.client.send(instance.to_owned(), body).await.expect("send"), Sent::Accepted);
+    }
+
+    /// The chore is due at once, whoever did it last.
+    async fn due(&self) {
+        self.sql("update @chore set due_at = '-infinity'").await;
+    }
+
+    fn heard(&self, name: &str) -> Vec<Event> {
+        self.provider.events().take().into_iter().filter(|event| event.name == name).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn instances_that_ended_long_ago_go_with_all_they_have() {
+    let world = World::new(steps(), EngineConfig::default()).await;
+    world.provider.events().listen(Arc::new(|| {}));
+    for (id, input) in [("old", json!(2)), ("young", json!(2))] {
+        world.start(id, "steps", input).await;
+        world.output(id).await;
+    }
+    // A root that ended long ago with a child that still runs stays.
+    world.start("parent", "steps", json!(0)).await;
+    world.output("parent").await;
+    world
+        .sql(
+            "insert into @instance (instance, name, status, input, parent_instance, parent_execution, parent_event)
+             values ('child', 'steps', 'Running', '1', 'parent', 1, 2)",
+        )
+        .await;
+    world
+        .sql("update @instance set created_at = created_at - interval '3 h', finished_at = finished_at - interval '2 h' where instance in ('old', 'parent')")
+        .await;
+    assert_eq!(world.provider.counters().expired.get(), 0, "off by default");
+
+    let mut config = EngineConfig::default();
+    config.retention.retention = Some(HOUR);
+    config.liveness.worker_node_id = Some("sweeps".to_owned());
+    world.due().await;
+    let (engine, host) = run(&world.provider, steps(), config).await;
+    world.until("select count(*) from @instance where instance = 'old'", 0).await;
+    world.until("select count(*) from @history where instance = 'old'", 0).await;
+    assert_eq!(
+        world.number("select count(*) from @instance where instance in ('young', 'parent', 'child')").await,
+        3
+    );
+    counted(|| world.provider.counters().expired.get() >= 1).await;
+    engine.shutdown(Duration::from_secs(5)).await;
+    host.ended().await;
+    assert_eq!(world.provider.counters().expired.get(), 1);
+    let told = world.heard("instances-expired");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].fields["instances"], 1);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_for_instances_that_were_never_started_are_dropped_and_told() {
+    let world = World::new(steps(), EngineConfig::default()).await;
+    for id in ["gone", "gone", "half", "young"] {
+        world.tell(id).await;
+    }
+    world
+        .sql("update @turn_queue set created_at = created_at - interval '25 h' where instance in ('gone', 'half')")
+        .await;
+    world.sql("update @inbox set due_at = due_at - interval '25 h' where instance in ('gone', 'half')").await;
+    world.tell("half").await;
+    world.provider.events().listen(Arc::new(|| {}));
+    world.due().await;
+    let mut config = EngineConfig::default();
+    config.liveness.worker_node_id = Some("sweeps".to_owned());
+    let (engine, host) = run(&world.provider, steps(), config).await;
+    let counters = world.provider.counters();
+    counted(|| counters.unknown_dropped.get() >= 3).await;
+    assert_eq!(world.number("select count(*) from @turn_queue where instance = 'gone'").await, 0);
+    assert_eq!(world.number("select count(*) from @inbox where instance = 'gone'").await, 0);
+    assert_eq!(world.number("select count(*) from @inbox where instance = 'half'").await, 1, "the young one");
+    assert_eq!(world.number("select count(*) from @turn_queue where instance in ('half', 'young')").await, 2);
+    let told = world.heard("messages-dropped");
+    assert_eq!(
+        (&told[0].fields["messages"], &told[0].fields["instances"]),
+        (&json!(3), &json!(2)),
+        "{told:?}"
+    );
+    // The id is free.
+    assert!(world.start("gone", "steps", Value::from(0)).await.created);
+    world.output("gone").await;
+    engine.shutdown(Duration::from_secs(5)).await;
+    host.ended().await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_node_at_a_time_has_a_chore() {
+    use crate::store_harness::Store;
+    use holdfast_core::store::sweep::{Chore, claim};
+
+    let store = Store::new().await;
+    let other = store.another().await;
+    let kept = 3_600_000;
+    let span = i64::try_from(limits::SWEEP_EVERY.as_millis()).expect("short");
+    let (first, second) = tokio::join!(
+        claim(&store.session, &store.statements, Chore::Ended, span, kept),
+        claim(&other.session, &other.statements, Chore::Ended, span, kept),
+    );
+    let taken = [first.expect("claim"), second.expect("claim")];
+    assert_eq!(taken.iter().flatten().count(), 1, "{taken:?}");
+    let again = claim(&store.session, &store.statements, Chore::Ended, span, kept).await.expect("claim");
+    assert_eq!(again, None);
+    let unknown = claim(&store.session, &store.statements, Chore::Unknown, span, kept).await.expect("claim");
+    assert!(unknown.is_some(), "another chore is another's");
+}
