@@ -962,9 +962,9 @@ export interface JsRuntimeOptions {
     fanOutLimit?: number;
     /** Most messages of one execution that its code has not read; an execution beyond it fails. Default: 100 000. */
     mailboxLimit?: number;
-    /** Instances that ended longer ago than this are deleted with all they have; at least 1 ms. Default: none. */
+    /** Instances that ended longer ago than this are deleted with all they have, with their descendants once all have ended; at least 1 ms. Default: none. */
     retentionMs?: Duration;
-    /** Messages to an id that does not exist are kept this long, then dropped; at least 1 ms. Default: 1 day. */
+    /** Messages to an id that does not exist are kept this long, then dropped with a warning event; at least 1 ms. Default: 1 day. */
     unknownInstanceRetentionMs?: Duration;
     /** How a log line looks. The first runtime of a process decides. Default: `'compact'`. */
     logFormat?: LogFormat;
