@@ -67,6 +67,10 @@ async fn an_event_whose_commit_lost_its_answer_is_delivered_once() {
     let body = || MessageBody::EventRaised { name: "go".to_owned(), data: payload("1") };
     // Its statements are prepared: nothing but the answers of the next commit is held back.
     assert_eq!(client.send("order".to_owned(), body()).await.expect("send"), Sent::Accepted);
+    // The hint about it has left the only session.
+    while provider.counters().hints_sent.get() == 0 {
+        tokio::task::yield_now().await;
+    }
     let count =
         || async { sql_at(database.url(), &schema, "select count(*) from @inbox").await[0].get::<_, i64>(0) };
     proxy.hold_replies();
