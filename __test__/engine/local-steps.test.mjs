@@ -89,6 +89,7 @@ test('a cancellation that was accepted while the last turn ran wins over its com
   assert.deepEqual(seen, [{ accepted: true }, 'canceled: just in time'])
   assert.deepEqual(await world.kinds('one'), ['OrchestrationStarted', 'ActivityScheduled', 'OrchestrationCancelRequested', 'ActivityCancelRequested', 'OrchestrationFailed'])
   assert.deepEqual(await world.client.cancelInstance('one', 'too late'), { accepted: false })
+  assert.equal(world.provider.stats().counters.leasesLost, 0, 'the lease was given up, not lost')
 })
 
 test('a cancellation behind more messages than one turn reads wins as well', async (t) => {

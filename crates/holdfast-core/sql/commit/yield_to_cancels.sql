@@ -10,7 +10,7 @@ set fence = nextval('/*schema*/fence_seq'),
     leased_at = null,
     due_at = clock_timestamp(),
     deliveries = greatest(q.deliveries - 1, 0)
-from unnest($1::text[], $2::bigint[]) as completing (instance, fence)
+from unnest($1::text[], $2::bigint[]) with ordinality as completing (instance, fence, ix)
 where q.instance = completing.instance
   and q.fence = completing.fence
   and exists (
@@ -19,3 +19,4 @@ where q.instance = completing.instance
     where m.instance = q.instance
       and m.kind = 'CancelRequested'
   )
+returning completing.ix

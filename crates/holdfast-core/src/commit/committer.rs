@@ -291,7 +291,7 @@ impl Worker {
                 unsettled.push(Pending::join((item, rest)));
                 continue;
             }
-            if outcome != CommitOutcome::Fenced {
+            if !matches!(outcome, CommitOutcome::Fenced | CommitOutcome::Yielded) {
                 written.push(item);
             }
             if catch_unwind(AssertUnwindSafe(|| (rest.settled)(Ok(outcome)))).is_err() {

@@ -111,6 +111,7 @@ impl TurnRunner {
                     evict = self.lock().keep(instance.to_owned(), live);
                 }
             }
+            Ok(CommitOutcome::Yielded) => {}
             Ok(_) if held => self.tell_lost(Some(instance), fence),
             Ok(_) => {}
             Err(_) if flight.waiting.is_some() => self.tell_lost(Some(instance), fence),

@@ -16,6 +16,7 @@ pub(super) type Params<'a> = Vec<&'a (dyn ToSql + Sync)>;
 /// Statements whose answer is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
+    YieldedTurns,
     FoundTurns,
     FoundActivities,
     EndedActivities,

@@ -314,6 +314,8 @@ pub enum CommitOutcome {
     },
     /// The lease is not held any more; nothing was written.
     Fenced,
+    /// A turn that was to complete gave way to a request to cancel: nothing was written, the instance is due again.
+    Yielded,
     /// A start whose instance was made.
     Created,
     /// A start whose id exists; `same` when name and input are equal.

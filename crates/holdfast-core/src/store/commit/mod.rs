@@ -119,7 +119,8 @@ impl<'a> Plan<'a> {
         let instances = &self.instances;
         flight.guarded(Step::Other, &statements.commit_insert_turn_rows, turns, self.locks.missing.params());
         flight.add(Step::Other, &statements.commit_lock_turn_rows, self.locks.params());
-        flight.add(Step::Other, &statements.commit_yield_to_cancels, self.settle.completing.params());
+        let completing = self.settle.completing.params();
+        flight.add(Step::YieldedTurns, &statements.commit_yield_to_cancels, completing);
         flight.add(Step::FoundTurns, &statements.commit_find_settled_turns, turns.key_params());
         flight.guarded(Step::Other, &statements.commit_insert_history, turns, self.history.events.params());
         flight.guarded(Step::Other, &statements.commit_delete_messages, turns, inbox.consumed.params());

@@ -1,7 +1,7 @@
 //! What became of each item, read from the answers of the flight.
 //!
 //! A turn or task that the settling statement returned is done; one that is not held any more is done when an earlier
-//! commit settled it and only its reply was lost; else it is fenced.
+//! commit settled it and only its reply was lost; one that gave way to a cancellation yielded; else it is fenced.
 
 use std::collections::HashSet;
 
@@ -24,6 +24,9 @@ pub(super) fn read(batch: &[CommitItem], plan: &Plan<'_>, answers: &Answers) -> 
         Ok(())
     };
     let activities = &plan.activities;
+    for row in answers.rows(Step::YieldedTurns) {
+        set(&plan.settle.completing_items, row, CommitOutcome::Yielded)?;
+    }
     for row in answers.rows(Step::FoundTurns) {
         set(&plan.locks.turns.items, row, CommitOutcome::Done { more_work: false })?;
     }

@@ -48,6 +48,7 @@ pub(super) struct Settle<'a> {
     pub(super) ended: EndedTurns<'a>,
     pub(super) ended_items: Vec<usize>,
     pub(super) completing: Completing<'a>,
+    pub(super) completing_items: Vec<usize>,
 }
 
 impl<'a> Settle<'a> {
@@ -76,6 +77,7 @@ impl<'a> Settle<'a> {
                 if matches!(turn.end, Some(TurnEnd::Completed { .. })) {
                     let (instance, fence) = (turn.instance.as_str(), turn.fence.0);
                     self.completing.push(CompletingRow { instance, fence });
+                    self.completing_items.push(index);
                 }
                 return;
             }
