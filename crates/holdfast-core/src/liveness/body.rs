@@ -42,6 +42,8 @@ pub(super) struct Body {
     outage: Outage,
     /// Leases of nodes that are gone are left to be freed.
     sweeping: bool,
+    /// Batches of old message keys that are left of this sweep.
+    key_batches: usize,
 }
 
 impl Body {
@@ -54,6 +56,7 @@ impl Body {
             pulse: Pulse::new(interval, stale_after, Instant::now()),
             outage: Outage::new(interval, stale_after, troubled),
             sweeping: false,
+            key_batches: 0,
             node,
         }
     }
@@ -110,7 +113,7 @@ impl Body {
         if self.node.standing.stuck().is_some() {
             return Instant::now() + self.node.config.watch_interval();
         }
-        if self.sweeping {
+        if self.sweeping || self.key_batches > 0 {
             return Instant::now();
         }
         let beat = self.pulse.next();
@@ -139,6 +142,8 @@ impl Body {
         }
         if self.node.sessions.sweep_due(now) {
             self.sweep_sessions().await;
+        } else if self.key_batches > 0 {
+            self.forget_keys().await;
         }
         Ok(())
     }
@@ -282,28 +287,36 @@ impl Body {
         }
     }
 
-    /// Ended sessions and old keys are waste, no more: one sweep that fails is left to the next.
+    /// Ended sessions are waste, no more: one sweep that fails is left to the next.
     async fn sweep_sessions(&mut self) {
         let statements = Arc::clone(self.node.provider.statements());
         let limit = self.limit();
-        let batch = async {
-            let session = self.session().await?;
-            session::sweep(session, &statements).await?;
-            for _ in 0..limits::MESSAGE_KEY_BATCHES {
-                let forgotten = session::forget_message_keys(session, &statements).await?;
-                if (forgotten as i64) < limits::MESSAGE_KEYS_BATCH {
-                    break;
-                }
-            }
-            Ok::<(), Error>(())
-        };
-        match tokio::time::timeout(limit, batch).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => {
-                tracing::debug!(error = %error.full_text(), "ended sessions were not removed");
+        let batch = async { session::sweep(self.session().await?, &statements).await };
+        let swept = tokio::time::timeout(limit, batch).await;
+        self.threw_away(swept.ok());
+        self.key_batches = limits::MESSAGE_KEY_BATCHES;
+    }
+
+    /// One batch of old keys of messages: waste as well.
+    async fn forget_keys(&mut self) {
+        let statements = Arc::clone(self.node.provider.statements());
+        let limit = self.limit();
+        let batch = async { session::forget_message_keys(self.session().await?, &statements).await };
+        let forgotten = tokio::time::timeout(limit, batch).await;
+        let full = matches!(forgotten, Ok(Ok(count)) if count as i64 >= limits::MESSAGE_KEYS_BATCH);
+        self.key_batches = if full { self.key_batches - 1 } else { 0 };
+        self.threw_away(forgotten.ok());
+    }
+
+    /// After a failure, or without an answer, the session is opened anew.
+    fn threw_away(&mut self, outcome: Option<Result<usize>>) {
+        match outcome {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                tracing::debug!(error = %error.full_text(), "waste was not removed");
                 self.session = None;
             }
-            Err(_) => self.session = None,
+            None => self.session = None,
         }
     }
 
