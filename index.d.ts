@@ -828,6 +828,10 @@ export interface MetricsSnapshot {
     suborchestrationCalls: number;
     /** Claims that failed and commits that were refused. */
     providerErrors: number;
+    /** Turns that any runtime could have claimed at the last look, each `gaugePollIntervalMs`; null before the first. */
+    orchQueueDepth: number | null;
+    /** The same of activities. */
+    workerQueueDepth: number | null;
 }
 
 /** A time in ms, or a text with a unit: `'250ms'`, `'30s'`, `'5m'`, `'1h'`, `'7d'`. */
@@ -974,7 +978,7 @@ export interface JsRuntimeOptions {
     serviceName?: string;
     /** Version of this service, 1 to 256 bytes, shown like its name. Default: none. */
     serviceVersion?: string;
-    /** Time between two looks at the depths of the queues; at least 1 ms. Default: 60 s. */
+    /** Time between two looks at the depths of the queues, for `metricsSnapshot()` and the log; at least 1 ms. Default: 60 s. */
     gaugePollIntervalMs?: Duration;
 }
 

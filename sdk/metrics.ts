@@ -36,4 +36,8 @@ export interface MetricsSnapshot {
   suborchestrationCalls: number
   /** Claims that failed and commits that were refused. */
   providerErrors: number
+  /** Turns that any runtime could have claimed at the last look, each `gaugePollIntervalMs`; null before the first. */
+  orchQueueDepth: number | null
+  /** The same of activities. */
+  workerQueueDepth: number | null
 }

@@ -121,7 +121,7 @@ export interface JsRuntimeOptions {
   serviceName?: string
   /** Version of this service, 1 to 256 bytes, shown like its name. Default: none. */
   serviceVersion?: string
-  /** Time between two looks at the depths of the queues; at least 1 ms. Default: 60 s. */
+  /** Time between two looks at the depths of the queues, for `metricsSnapshot()` and the log; at least 1 ms. Default: 60 s. */
   gaugePollIntervalMs?: Duration
 }
 

@@ -27,10 +27,11 @@ use crate::{
     provider::Provider,
     session::{SessionBook, SessionLimits},
     store::NodeKey,
-    telemetry::{Progress, RunCounters},
+    telemetry::{Gauges, Progress, RunCounters},
     turn::{FrameCache, TurnRunner, TurnSetup},
 };
 
+mod depths;
 mod events;
 mod health;
 mod parts;
@@ -51,6 +52,7 @@ pub struct Engine {
     claimer: Arc<Claimer>,
     node: Node,
     counters: Arc<RunCounters>,
+    gauges: Arc<Gauges>,
     stop: watch::Sender<bool>,
     /// A stop that does not wait any longer.
     hurry: watch::Sender<bool>,
@@ -78,17 +80,7 @@ impl Engine {
         let answering = Arc::new(Progress::new("answers", Duration::ZERO));
         let mut watched = vec![Arc::clone(&claiming), Arc::clone(&answering)];
         watched.extend(provider.committer().progress().iter().map(Arc::clone));
-        let node = Node {
-            hints: Arc::new(provider.hints().join(config.liveness.listener)),
-            provider: Arc::clone(&provider),
-            keeper: Arc::new(Keeper::new(turn_times(&config), activity_times(&config))),
-            key: Arc::new(Mutex::new(NodeKey { id: config.liveness.node_id(), epoch: 0 })),
-            standing: Arc::new(Standing::new(&config)),
-            life: Arc::default(),
-            parts: watched,
-            sessions: Arc::new(session_book(&config)),
-            config,
-        };
+        let node = new_node(&provider, config, watched);
         let Rooms { outbox, returns, turns, activities } = Rooms::new(&node, &counters, &handlers);
         let wake = provider.wakes().register();
         let events = Arc::new(Events {
@@ -120,7 +112,7 @@ impl Engine {
         let (answers, received) = mpsc::unbounded_channel();
         let mut claims = JoinSet::new();
         let claiming = Arc::clone(&claimer);
-        keep_house(&mut claims, &provider, &node.config, &activities, &stopping);
+        let gauges = keep_house(&mut claims, &provider, &node.config, &activities, &stopping);
         claims.spawn(keep_running(Arc::clone(&provider), "claimer", move |again| {
             Arc::clone(&claiming).run(stopping.clone(), again)
         }));
@@ -133,9 +125,19 @@ impl Engine {
             progress: answering,
         };
         answered.spawn(answering.run(received));
-        let parts = tokio::sync::Mutex::new(Some(Parts { claiming: claims, answering: answered, liveness }));
-        let hurry = watch::Sender::new(false);
-        Ok(Arc::new(Self { outbox, answers, turns, activities, claimer, node, counters, stop, hurry, parts }))
+        Ok(Arc::new(Self {
+            outbox,
+            answers,
+            turns,
+            activities,
+            claimer,
+            node,
+            counters,
+            gauges,
+            stop,
+            hurry: watch::Sender::new(false),
+            parts: tokio::sync::Mutex::new(Some(Parts { claiming: claims, answering: answered, liveness })),
+        }))
     }
 
     /// The next batch for JavaScript; `None` once the engine has stopped. Dropping the future loses nothing.
@@ -230,10 +232,13 @@ impl Engine {
         &self.node.provider
     }
 
-    /// What this runtime did so far, as one JSON object.
+    /// What this runtime did so far and the depths of the queues as it saw them last, as one JSON object.
     pub fn metrics_json(&self) -> String {
-        let all: serde_json::Map<String, serde_json::Value> =
+        let mut all: serde_json::Map<String, serde_json::Value> =
             self.counters.all().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        let depths = self.gauges.last();
+        all.insert("orchQueueDepth".to_owned(), depths.map(|depths| depths.turns).into());
+        all.insert("workerQueueDepth".to_owned(), depths.map(|depths| depths.activities).into());
         serde_json::Value::from(all).to_string()
     }
 
@@ -314,6 +319,20 @@ impl Rooms {
         let runner = Arc::downgrade(&activities);
         provider.wakes().on_gone(move |key| runner.upgrade().is_some_and(|runner| runner.gone(key)));
         Self { outbox, returns, turns, activities }
+    }
+}
+
+fn new_node(provider: &Arc<Provider>, config: EngineConfig, watched: Vec<Arc<Progress>>) -> Node {
+    Node {
+        hints: Arc::new(provider.hints().join(config.liveness.listener)),
+        provider: Arc::clone(provider),
+        keeper: Arc::new(Keeper::new(turn_times(&config), activity_times(&config))),
+        key: Arc::new(Mutex::new(NodeKey { id: config.liveness.node_id(), epoch: 0 })),
+        standing: Arc::new(Standing::new(&config)),
+        life: Arc::default(),
+        parts: watched,
+        sessions: Arc::new(session_book(&config)),
+        config,
     }
 }
 

@@ -2,8 +2,12 @@
 
 use crate::{ErrorPayload, ReplyCommand};
 
-/// Longest name or instance id, in bytes: keys of an index entry together stay below PostgreSQL's 2704 bytes.
-pub const MAX_NAME_BYTES: usize = 1_024;
+/// Longest name, key, or id that code gives, in bytes; the same as the sdk's.
+pub const MAX_NAME_BYTES: usize = 512;
+
+/// Longest id of an instance, in bytes: that of a child without one of its own holds its parent's. Keys of an index entry
+/// together stay below PostgreSQL's 2704 bytes.
+pub const MAX_ID_BYTES: usize = 1_024;
 
 /// Most bytes that an automatic child id adds to its parent's: the marker, an execution number, an event id.
 const MAX_CHILD_SUFFIX_BYTES: usize = "::sub::9223372036854775807_4294967295".len();
@@ -70,15 +74,17 @@ pub(crate) fn exceeded(limits: &Limits, size: &Size<'_>, commands: &[ReplyComman
             "one turn gave {} commands, more than fanOutLimit ({fan_out}): await some before giving more",
             commands.len()
         )
-    } else if instance.len() + MAX_CHILD_SUFFIX_BYTES > MAX_NAME_BYTES && commands.iter().any(makes_an_id) {
+    } else if instance.len() + MAX_CHILD_SUFFIX_BYTES > MAX_ID_BYTES && commands.iter().any(makes_an_id) {
         let head: String = instance.chars().take(40).collect();
         format!(
-            "the id of a child of {head:?}… has more bytes than the limit of {MAX_NAME_BYTES}: give the child an id"
+            "the id of a child of {head:?}… has more bytes than the limit of {MAX_ID_BYTES}: give the child an id"
         )
     } else {
-        let name = commands.iter().flat_map(names).find(|name| name.len() > MAX_NAME_BYTES)?;
+        let addressed = commands.iter().filter_map(address).map(|id| (id, MAX_ID_BYTES));
+        let named = commands.iter().flat_map(names).map(|name| (name, MAX_NAME_BYTES));
+        let (name, limit) = addressed.chain(named).find(|(name, limit)| name.len() > *limit)?;
         let head: String = name.chars().take(40).collect();
-        format!("the name {head:?}… has {} bytes, the limit is {MAX_NAME_BYTES}", name.len())
+        format!("the name {head:?}… has {} bytes, the limit is {limit}", name.len())
     };
     Some(ErrorPayload::new("LimitError", "LIMIT_EXCEEDED", text))
 }
@@ -88,7 +94,15 @@ fn makes_an_id(command: &ReplyCommand) -> bool {
     matches!(command, ReplyCommand::Child { instance: None, .. })
 }
 
-/// The names and ids in a command.
+/// The id of an instance that exists, whoever gave it.
+fn address(command: &ReplyCommand) -> Option<&str> {
+    match command {
+        ReplyCommand::ReadValue { instance, .. } => Some(instance),
+        _ => None,
+    }
+}
+
+/// The names and ids that code gives in a command.
 fn names(command: &ReplyCommand) -> Vec<&str> {
     match command {
         ReplyCommand::Activity { name, tag, session, .. } => {
@@ -108,7 +122,7 @@ fn names(command: &ReplyCommand) -> Vec<&str> {
             [Some(name), version.as_ref(), Some(instance)].into_iter().flatten().map(String::as_str).collect()
         }
         ReplyCommand::SetValue { key, .. } | ReplyCommand::ClearValue { key, .. } => vec![key],
-        ReplyCommand::ReadValue { instance, key, .. } => vec![instance, key],
+        ReplyCommand::ReadValue { key, .. } => vec![key],
         ReplyCommand::Timer { .. }
         | ReplyCommand::Cancel { .. }
         | ReplyCommand::Status { .. }
@@ -132,13 +146,24 @@ mod tests {
 
     #[test]
     fn automatic_ids_do_not_grow_without_end() {
-        let fits = "p".repeat(MAX_NAME_BYTES - MAX_CHILD_SUFFIX_BYTES);
+        let fits = "p".repeat(MAX_ID_BYTES - MAX_CHILD_SUFFIX_BYTES);
         assert_eq!(exceeds(&fits, &[child(None)]), None);
         let over = fits + "p";
         let error = exceeds(&over, &[child(None)]).expect("one byte too long");
         assert_eq!(error.code.as_deref(), Some("LIMIT_EXCEEDED"));
         assert!(error.message.contains("give the child an id"), "{}", error.message);
         assert_eq!(exceeds(&over, &[child(Some("short"))]), None);
+    }
+
+    #[test]
+    fn names_are_shorter_than_the_ids_of_children() {
+        let long = "n".repeat(MAX_NAME_BYTES + 1);
+        let error = exceeds("i", &[child(Some(&long))]).expect("one byte too long");
+        assert!(error.message.contains("the limit is 512"), "{}", error.message);
+        let read = |instance: String| ReplyCommand::ReadValue { step: 0, instance, key: "k".to_owned() };
+        assert_eq!(exceeds("i", &[read(long)]), None, "a child may be called so");
+        let error = exceeds("i", &[read("n".repeat(MAX_ID_BYTES + 1))]).expect("one byte too long");
+        assert!(error.message.contains("the limit is 1024"), "{}", error.message);
     }
 
     #[test]

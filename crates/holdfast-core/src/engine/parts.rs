@@ -17,24 +17,31 @@ use crate::{
     activity::{self, ActivityRunner},
     config::EngineConfig,
     crossing::{ActivityAnswer, Answers, Broken, Outbox, Whose},
-    engine::sweeper::Sweeper,
+    engine::{depths::keep_looking, sweeper::Sweeper},
     limits,
     provider::Provider,
-    telemetry::{Backoff, Counters, Level, Progress},
+    telemetry::{Backoff, Counters, Gauges, Level, Progress},
     turn::TurnRunner,
 };
 
 /// A part that ran this long before it panicked begins with a short pause again.
 const GOOD_RUN: Duration = Duration::from_secs(60);
 
-/// Starts what a runtime does beside its claims: the sweep of what was kept long enough, and the writer of heartbeats.
+/// Starts what a runtime does beside its claims: the sweep of what was kept long enough, looks at the queues, and the
+/// writer of heartbeats. What the looks see is in the answer.
 pub(super) fn keep_house(
     parts: &mut JoinSet<()>,
     provider: &Arc<Provider>,
     config: &EngineConfig,
     activities: &Arc<ActivityRunner>,
     stop: &watch::Receiver<bool>,
-) {
+) -> Arc<Gauges> {
+    let gauges = Arc::<Gauges>::default();
+    let (shown, looked, stop_looks) = (Arc::clone(&gauges), Arc::clone(provider), stop.clone());
+    let interval = config.telemetry.gauge_poll_interval;
+    parts.spawn(keep_running(Arc::clone(provider), "look at the queues' depths", move |_| {
+        keep_looking(Arc::clone(&looked), Arc::clone(&shown), interval, stop_looks.clone())
+    }));
     let (swept, retention, stop_sweep) = (Arc::clone(provider), config.retention.clone(), stop.clone());
     parts.spawn(keep_running(Arc::clone(provider), "sweeper", move |_| {
         Sweeper::new(Arc::clone(&swept), retention.clone()).run(stop_sweep.clone())
@@ -43,6 +50,7 @@ pub(super) fn keep_house(
     parts.spawn(keep_running(Arc::clone(provider), "writer of heartbeats", move |_| {
         activity::keep_beats(Arc::clone(&told), stop_beats.clone())
     }));
+    gauges
 }
 
 /// Runs a part to its end; after a panic it is begun `again`, after a pause that grows.

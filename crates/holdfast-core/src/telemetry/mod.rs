@@ -5,6 +5,7 @@ mod backoff;
 mod counters;
 mod events;
 mod failure;
+mod gauges;
 pub mod logging;
 mod progress;
 
@@ -12,4 +13,5 @@ pub use backoff::{Backoff, unit};
 pub use counters::{Counter, Counters, RunCounters};
 pub use events::{Audience, Bell, Event, Events, Level};
 pub use failure::{FailureClass, error_payload};
+pub use gauges::{Depths, Gauges};
 pub use progress::Progress;

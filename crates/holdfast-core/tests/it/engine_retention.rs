@@ -1,4 +1,4 @@
-//! What was kept long enough goes: instances that ended, and messages for instances that were never started.
+//! What a runtime does beside its work: throws away what was kept long enough, and looks at the depths of the queues.
 
 use std::{sync::Arc, time::Duration};
 
@@ -134,4 +134,25 @@ async fn one_node_at_a_time_has_a_chore() {
     assert_eq!(again, None);
     let unknown = claim(&store.session, &store.statements, Chore::Unknown, span, kept).await.expect("claim");
     assert!(unknown.is_some(), "another chore is another's");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_depths_of_the_queues_are_seen_at_their_interval() {
+    let mut config = EngineConfig::default();
+    config.telemetry.gauge_poll_interval = Duration::from_millis(20);
+    let world = World::new(steps(), config).await;
+    let depth = |name: &str| {
+        let all: Value = serde_json::from_str(&world.engine.metrics_json()).expect("JSON");
+        all[name].clone()
+    };
+    counted(|| depth("orchQueueDepth") == json!(0)).await;
+    // Nobody here runs it.
+    world
+        .sql(
+            "insert into @activity_queue (instance, execution, event, name, input)
+             select 'w' || n, 1, 2, 'elsewhere', '1' from generate_series(1, 3) n",
+        )
+        .await;
+    counted(|| depth("workerQueueDepth") == json!(3)).await;
+    world.stop().await;
 }

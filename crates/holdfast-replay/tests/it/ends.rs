@@ -229,13 +229,13 @@ fn a_message_goes_to_the_oldest_open_wait() {
 
 #[test]
 fn limits_end_the_execution_with_a_clear_error() {
-    let long = "n".repeat(1_025);
+    let long = "n".repeat(513);
     for command in [activity(0, &long, "1"), event(0, &long), detached(0, "d", &long), child(0, &long, "1")] {
         let written = Live::begin().turn(vec![], &[command], WAITING);
         assert_eq!(written.len(), 3);
-        assert!(written[2].contains("LIMIT_EXCEEDED") && written[2].contains("1025 bytes"), "{written:?}");
+        assert!(written[2].contains("LIMIT_EXCEEDED") && written[2].contains("513 bytes"), "{written:?}");
     }
-    let fits = "n".repeat(1_024);
+    let fits = "n".repeat(512);
     assert_eq!(Live::begin().turn(vec![], &[event(0, &fits)], WAITING).len(), 2);
     let many = vec![timer(0, 1); 100_001];
     let written = Live::begin().turn(vec![], &many, WAITING);

@@ -20,7 +20,6 @@ pub(crate) const UNREAD: &[&str] = &[
     "DispatchConfig.replay_versions",
     "DispatchConfig.unregistered_backoff_base",
     "DispatchConfig.unregistered_backoff_max",
-    "TelemetryConfig.gauge_poll_interval",
 ];
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
