@@ -108,8 +108,13 @@ pub async fn heartbeat(
         steps.push((&statements.node_delete_stale, &stale));
     }
     steps.push((&statements.node_beat, &own));
-    steps.push((&statements.turn_list_gone, &gone_turns));
-    steps.push((&statements.activity_list_gone, &gone_activities));
+    // A node at rest holds nothing that could be gone.
+    if !turns.is_empty() {
+        steps.push((&statements.turn_list_gone, &gone_turns));
+    }
+    if !activities.is_empty() {
+        steps.push((&statements.activity_list_gone, &gone_activities));
+    }
     steps.push((&statements.turn_release_unknown, &unknown_turns));
     steps.push((&statements.activity_release_unknown, &unknown_activities));
     let proof: [&(dyn ToSql + Sync); 2] = [&proof_channel, &""];
@@ -124,8 +129,12 @@ pub async fn heartbeat(
         beat.recovered_nodes = next().iter().map(|row| column(row, "id")).collect::<Result<_>>()?;
     }
     beat.alive = !next().is_empty();
-    beat.gone_turns = fences(&next())?;
-    beat.gone_activities = fences(&next())?;
+    if !turns.is_empty() {
+        beat.gone_turns = fences(&next())?;
+    }
+    if !activities.is_empty() {
+        beat.gone_activities = fences(&next())?;
+    }
     beat.released = next().len() as u64 + next().len() as u64;
     Ok(beat)
 }

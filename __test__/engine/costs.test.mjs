@@ -1,0 +1,77 @@
+// What a workflow of three steps costs, in things that are counted and not timed: statements, bytes of WAL, transactions,
+// crossings into JavaScript. The bounds stand about a third above what was counted when they were written: how workflows
+// fall into batches differs from run to run. A change that crosses one has made every workflow dearer.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+
+import pg from 'pg'
+
+import { Client, PostgresProvider, Runtime } from '../../index.mjs'
+import { startTestServer } from '../../scripts/lib/server.mjs'
+
+const WORKFLOWS = 400
+
+/** Costs for each workflow when `width` of them are under way at a time, on a server that does nothing else. */
+async function costs(t, width) {
+  const server = await startTestServer()
+  t.after(() => server.stop())
+  const provider = await PostgresProvider.connect(server.url)
+  const client = new Client(provider)
+  const runtime = new Runtime(provider, { orchestrationConcurrency: 200, workerConcurrency: 400 })
+  runtime.registerActivity('step', async (_ctx, n) => n + 1)
+  runtime.registerOrchestration('main', async (ctx, n) => {
+    let last = n
+    for (let i = 0; i < 3; i++) last = await ctx.scheduleActivity('step', last)
+    return last
+  })
+  await runtime.start()
+  const session = new pg.Client(server.url)
+  await session.connect()
+  await session.query('create extension pg_stat_statements')
+
+  async function many(name, count) {
+    let next = 0
+    await Promise.all(Array.from({ length: width }, async () => {
+      while (next < count) {
+        const id = `${name}-${next++}`
+        await client.startOrchestration(id, 'main', 1)
+        const { status, output } = await client.waitForOrchestration(id)
+        assert.deepEqual([status, output], ['Completed', 4])
+      }
+    }))
+  }
+  async function look() {
+    const { rows } = await session.query(
+      `select sum(calls)::float8 as statements, sum(wal_bytes)::float8 as wal, sum(calls) filter (where query ilike 'commit%')::float8 as transactions
+       from pg_stat_statements`)
+    const { crossings } = provider.stats().counters
+    return { ...rows[0], crossings }
+  }
+
+  await many('warm', Math.max(20, width))
+  const before = await look()
+  await many('run', WORKFLOWS)
+  const after = await look()
+  await session.end()
+  await runtime.shutdown()
+  await provider.close()
+  const counted = Object.fromEntries(Object.keys(before).map((key) => [key, (after[key] - before[key]) / WORKFLOWS]))
+  t.diagnostic(JSON.stringify(counted))
+  return counted
+}
+
+function within(counted, bounds) {
+  for (const [what, bound] of Object.entries(bounds)) {
+    assert.ok(counted[what] > 0, `${what} were counted`)
+    assert.ok(counted[what] <= bound, `${what}: ${counted[what].toFixed(2)} for each workflow, at most ${bound}`)
+  }
+}
+
+test('one workflow at a time', async (t) => {
+  within(await costs(t, 1), { statements: 530, wal: 13_500, transactions: 38, crossings: 9.5 })
+})
+
+test('200 workflows at a time', async (t) => {
+  within(await costs(t, 200), { statements: 9, wal: 14_500, transactions: 0.65, crossings: 0.3 })
+})
