@@ -14,7 +14,7 @@ use crate::{
     activity::{ActivityRunner, ClaimedTasks},
     clock::Moment,
     config::{EngineConfig, ms},
-    dispatch::{Handlers, coverage::Coverage, pace::Pace},
+    dispatch::{Handlers, coverage::Coverage, latency::ClaimLatency, pace::Pace},
     error::{Error, ErrorKind, Result},
     failpoint,
     lease::{Keeper, Kind, Returns},
@@ -79,6 +79,7 @@ struct Memory {
     /// A round failed: a claim of it may have been carried out.
     unanswered: bool,
     coverage: Coverage,
+    latency: ClaimLatency,
 }
 
 /// How many of what one claim is to take.
@@ -270,6 +271,7 @@ impl Claimer {
         memory.turn_of_lanes = (memory.turn_of_lanes + 1) % wanted.lanes.len();
         let activities = self.claim_activities(session, &node, wanted, memory.turn_of_lanes);
         let (turns, activities) = futures_util::future::join(turns, activities).await;
+        self.tell_if_slow(&mut memory.latency, asked_at.elapsed());
         // What one queue gave is held also when the other failed.
         let (mut turns, turns_failed) = split(turns);
         let (mut tasks, tasks_failed) = activities;

@@ -4,6 +4,7 @@ mod claimer;
 mod coverage;
 mod giving_back;
 mod handlers;
+mod latency;
 mod lateness;
 mod local;
 mod pace;

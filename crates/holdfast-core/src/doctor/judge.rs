@@ -284,7 +284,7 @@ pub(super) fn work(work: &Work, unserved: &[Unserved], config: &EngineConfig) ->
         found.push(Finding::warning(
             "parked",
             format!("{} instances are parked: they cannot go on as they are", work.parked),
-            "Ask client.explain() for each, mend the cause and resume them; see docs/parking.md.",
+            "Ask client.explain() for each, mend the cause and resume them; see docs/managing.md.",
         ));
     }
     if work.poisoned > 0 {

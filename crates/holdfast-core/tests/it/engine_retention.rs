@@ -1,4 +1,5 @@
-//! What a runtime does beside its work: throws away what was kept long enough, and looks at the depths of the queues.
+//! What a runtime does beside its work: throws away what was kept long enough, looks at the depths of the queues, and
+//! says when its claims are slow.
 
 use std::{sync::Arc, time::Duration};
 
@@ -154,5 +155,19 @@ async fn the_depths_of_the_queues_are_seen_at_their_interval() {
         )
         .await;
     counted(|| depth("workerQueueDepth") == json!(3)).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claims_that_near_a_lease_are_told() {
+    let mut config = EngineConfig::default();
+    config.lease.worker_lock_timeout = Duration::from_millis(1);
+    let world = World::new(steps(), config).await;
+    world.provider.events().listen(Arc::new(|| {}));
+    world.start("s", "steps", json!(40)).await;
+    world.output("s").await;
+    let told = world.heard("claims-slow");
+    assert_eq!(told.len(), 1, "once a minute: {told:?}");
+    assert_eq!(told[0].fields["option"], "workerLockTimeoutMs");
     world.stop().await;
 }
