@@ -38,8 +38,12 @@ async fn the_start_up_pass_recovers_a_node_killed_31_s_ago() {
     world.start("order", "steps", json!(1)).await;
     world.until("select count(*) from @activity_queue where owner is not null", 1).await;
     // It is not the node that dies here but the row that lets it speak: the process would say goodbye.
-    world.sql("update @node set id = 'killed', heartbeat_at = clock_timestamp() - interval '31 s'").await;
-    world.sql("update @activity_queue set owner = 'killed' where owner is not null").await;
+    // At once: the living engine must not register again and free its work in between.
+    let killed = "with renamed as (
+        update @node set id = 'killed', heartbeat_at = clock_timestamp() - interval '31 s'
+      )
+      update @activity_queue set owner = 'killed' where owner is not null";
+    world.sql(killed).await;
     let young = "select count(*) from (select where pg_postmaster_start_time() > now() - interval '5 s') up";
     world.until(young, 0).await;
     let (engine, host) = run(&world.provider, steps(), config).await;
