@@ -1,7 +1,11 @@
 // Local steps: run in place, recorded like activities, never run again by a replay.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { cancel, check, done, driverOf, runWarm, short, START } from '../support/replay.mjs'
+
+// Timers of steps hold no process; with a real engine its open pull does.
+const pull = setInterval(() => {}, 60_000)
+after(() => clearInterval(pull))
 
 test('a step runs once, its result is a fact of the same turn, and a replay does not run it', async () => {
   let runs = 0
