@@ -399,8 +399,20 @@ export declare class ActivityFailedError extends HoldfastError {
 export declare class CancelledError extends HoldfastError {
 }
 
+/** The database has no connection left to give; `retryAfterMs` says when to come again. */
+export declare class CapacityError extends HoldfastError {
+}
+
 /** The database was unreachable several times in a row; calls fail at once until a trial succeeds. */
 export declare class CircuitOpenError extends HoldfastError {
+}
+
+/** The URL leads to a provider's direct port where its pooled one must be used; the message names that port. */
+export declare class DirectDatabaseUrlError extends HoldfastError {
+}
+
+/** It has none left for the connection that listens beside the pool; see `provider.probeDirectSession()`. */
+export declare class DirectSessionCapacityError extends CapacityError {
 }
 
 /**
@@ -1114,6 +1126,15 @@ export declare class PostgresProvider {
      * await provider.warm() // before the server accepts requests
      */
     warm(): Promise<void>;
+    /**
+     * Proves that the database gives a connection of its own, past a pooler, as listening for work of other processes needs
+     * one; it is closed again. Rejects with {@link DirectSessionCapacityError} when the database is full, and with
+     * `INVALID_URL` when no way past the pooler is known.
+     *
+     * @example
+     * await provider.probeDirectSession().catch((error) => log.warn(error, 'other processes are heard late'))
+     */
+    probeDirectSession(): Promise<void>;
     /** Gives up this share of the pool; the last one closes it. Closing twice is closing once. */
     close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
@@ -1129,6 +1150,16 @@ export interface ProviderStats {
     /** What this provider's clients and runtimes did, for people and dashboards; names may come and go. */
     counters: Record<string, number>;
 }
+
+/**
+ * Closes every provider of this process, and every pool and listening connection with them, whoever opened it: for the end
+ * of a process or a test suite. Shut runtimes down first. Failures are reported together as an `AggregateError`, after
+ * everything was tried.
+ *
+ * @example
+ * after(() => closeAll())
+ */
+export declare function closeAll(): Promise<void>;
 
 /** How an activity is to be run. */
 export interface ActivityOptions {

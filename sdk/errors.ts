@@ -82,6 +82,15 @@ export class SaturatedError extends HoldfastError {}
 /** The database was unreachable several times in a row; calls fail at once until a trial succeeds. */
 export class CircuitOpenError extends HoldfastError {}
 
+/** The database has no connection left to give; `retryAfterMs` says when to come again. */
+export class CapacityError extends HoldfastError {}
+
+/** It has none left for the connection that listens beside the pool; see `provider.probeDirectSession()`. */
+export class DirectSessionCapacityError extends CapacityError {}
+
+/** The URL leads to a provider's direct port where its pooled one must be used; the message names that port. */
+export class DirectDatabaseUrlError extends HoldfastError {}
+
 /** An instance with this id exists and was started with another name or input. */
 export class InstanceExistsError extends HoldfastError {}
 
@@ -93,6 +102,9 @@ brand(NondeterminismError, 'NondeterminismError')
 brand(TimeoutError, 'TimeoutError')
 brand(SaturatedError, 'SaturatedError')
 brand(CircuitOpenError, 'CircuitOpenError')
+brand(CapacityError, 'CapacityError')
+brand(DirectSessionCapacityError, 'DirectSessionCapacityError')
+brand(DirectDatabaseUrlError, 'DirectDatabaseUrlError')
 brand(InstanceExistsError, 'InstanceExistsError')
 
 /** The class that users branch on for a code; {@link HoldfastError} itself for all others. */
@@ -102,6 +114,9 @@ const CLASS_OF_CODE: Readonly<Record<string, new (message: string, options: Hold
   TIMEOUT: TimeoutError,
   SATURATED: SaturatedError,
   CIRCUIT_OPEN: CircuitOpenError,
+  CAPACITY: CapacityError,
+  DIRECT_SESSION_CAPACITY: DirectSessionCapacityError,
+  DIRECT_DATABASE_URL: DirectDatabaseUrlError,
   INSTANCE_EXISTS: InstanceExistsError,
 }
 

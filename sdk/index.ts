@@ -20,7 +20,10 @@ export { type ErrorPayload, fromErrorPayload, toErrorPayload } from './error-pay
 export {
   ActivityFailedError,
   CancelledError,
+  CapacityError,
   CircuitOpenError,
+  DirectDatabaseUrlError,
+  DirectSessionCapacityError,
   HoldfastError,
   type HoldfastErrorOptions,
   InstanceExistsError,
@@ -65,7 +68,7 @@ export type {
   ReplayVersionRange,
   RuntimeOptions,
 } from './options.js'
-export { type EntraOptions, type PoolStats, PostgresProvider, type ProviderSource, type ProviderStats } from './provider.js'
+export { type EntraOptions, type PoolStats, PostgresProvider, type ProviderSource, type ProviderStats, closeAll } from './provider.js'
 export { type ActivityOptions, OrchestrationContext, type ResultOf } from './replay/context.js'
 export type { RaceResult, Settled } from './replay/joins.js'
 export type { StepContext, StepFunction, StepOptions } from './replay/local.js'

@@ -23,6 +23,7 @@ export interface EventRecord {
 export interface NativeProvider {
   close(): Promise<Outcome<null>>
   warm(): Promise<Outcome<null>>
+  probeDirectSession(): Promise<Outcome<null>>
   stats(): string
   /** Rings when there are events to take; keeps no process alive. */
   listen(bell: () => void): void
@@ -86,7 +87,11 @@ export interface NativeOptions {
 
 /** The addon. */
 export interface NativeBinding {
-  JsPostgresProvider: { connect(url: string, schema: string, options: NativePoolOptions): Promise<Outcome<NativeProvider>> }
+  JsPostgresProvider: {
+    connect(url: string, schema: string, options: NativePoolOptions): Promise<Outcome<NativeProvider>>
+    /** Every pool and hub of the process. */
+    closeAll(): Promise<Outcome<null>>
+  }
   JsClient: new (provider: NativeProvider) => NativeClient
   JsRuntime: new (provider: NativeProvider, options: NativeRuntimeOptions) => NativeRuntime
   JsLog: NativeLog

@@ -77,6 +77,10 @@ const MAX_SCHEMA_BYTES = 63
 /** Key of the native side; shared by both copies of this package. */
 const NATIVE = Symbol.for('holdfast.native')
 
+/** Providers that are open, of both copies of this package; one that nobody holds any more is no reason to keep it. */
+const OPEN: Set<WeakRef<PostgresProvider>> = ((globalThis as Record<symbol, unknown>)[Symbol.for('holdfast.providers')] ??=
+  new Set()) as Set<WeakRef<PostgresProvider>>
+
 /** What `sdk/dev` gives: a running server and how to let go of it. */
 interface EmbeddedServer {
   url: string
@@ -111,6 +115,7 @@ export class PostgresProvider {
   readonly #options: OptionsInForce<JsPoolOptions>
   readonly #release: () => Promise<void>
   readonly #events: EventEmission
+  readonly #reference: WeakRef<PostgresProvider>
   #closing: Promise<void> | undefined
 
   /** @internal */
@@ -124,6 +129,9 @@ export class PostgresProvider {
     this.source = address.source
     this.schema = schema
     this.#release = address.release
+    this.#reference = new WeakRef(this)
+    for (const other of OPEN) if (other.deref() === undefined) OPEN.delete(other)
+    OPEN.add(this.#reference)
   }
 
   /**
@@ -211,6 +219,18 @@ export class PostgresProvider {
     unwrap(await this.#native.warm())
   }
 
+  /**
+   * Proves that the database gives a connection of its own, past a pooler, as listening for work of other processes needs
+   * one; it is closed again. Rejects with {@link DirectSessionCapacityError} when the database is full, and with
+   * `INVALID_URL` when no way past the pooler is known.
+   *
+   * @example
+   * await provider.probeDirectSession().catch((error) => log.warn(error, 'other processes are heard late'))
+   */
+  async probeDirectSession(): Promise<void> {
+    unwrap(await this.#native.probeDirectSession())
+  }
+
   /** Gives up this share of the pool; the last one closes it. Closing twice is closing once. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
@@ -222,6 +242,7 @@ export class PostgresProvider {
       unwrap(await this.#native.close())
     } finally {
       this.#events.close()
+      OPEN.delete(this.#reference)
       await this.#release()
     }
   }
@@ -240,6 +261,23 @@ export class PostgresProvider {
     return this.#native
   }
 
+}
+
+/**
+ * Closes every provider of this process, and every pool and listening connection with them, whoever opened it: for the end
+ * of a process or a test suite. Shut runtimes down first. Failures are reported together as an `AggregateError`, after
+ * everything was tried.
+ *
+ * @example
+ * after(() => closeAll())
+ */
+export async function closeAll(): Promise<void> {
+  const providers = [...OPEN].flatMap((reference) => reference.deref() ?? [])
+  const ends = await Promise.allSettled(providers.map((provider) => provider.close()))
+  const native = binding().JsPostgresProvider.closeAll()
+  ends.push(...(await Promise.allSettled([native.then((outcome) => void unwrap(outcome))])))
+  const failures = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []))
+  if (failures.length > 0) throw new AggregateError(failures, 'not everything could be closed')
 }
 
 /** The native side of a provider. */

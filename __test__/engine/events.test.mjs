@@ -48,7 +48,9 @@ test('a refused commit is told with its instance', async (t) => {
     orchestrations: { main: async (_ctx, word) => word },
   })
   await world.client.startOrchestration('one', 'main', 'storm').catch(() => {})
-  await until(() => heard.some(({ name }) => name === 'commit-refused'), 'the refusal is told')
+  await until(() => ['commit-refused', 'instance-parked'].every((word) => heard.some(({ name }) => name === word)), 'the refusal is told')
   const refused = heard.find(({ name }) => name === 'commit-refused')
   assert.deepEqual([refused.instance, refused.level, refused.code], ['one', 'error', 'QUERY'])
+  assert.match(refused.message, /no_storms/)
+  assert.doesNotMatch(JSON.stringify(heard), /DETAIL|storm[^s]/, 'the data stay out of every event')
 })

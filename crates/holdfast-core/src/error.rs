@@ -11,6 +11,8 @@ pub enum ErrorKind {
     Unavailable,
     /// The server has no session left to give.
     Capacity,
+    /// The server has no session left for the one that must be its own.
+    DirectSessionCapacity,
     /// The pool's own bound is reached.
     Saturated,
     /// The circuit breaker is open.
@@ -55,6 +57,7 @@ impl ErrorKind {
         match self {
             Self::Unavailable => "UNAVAILABLE",
             Self::Capacity => "CAPACITY",
+            Self::DirectSessionCapacity => "DIRECT_SESSION_CAPACITY",
             Self::Saturated => "SATURATED",
             Self::CircuitOpen => "CIRCUIT_OPEN",
             Self::Conflict => "CONFLICT",
@@ -82,6 +85,7 @@ impl ErrorKind {
             self,
             Self::Unavailable
                 | Self::Capacity
+                | Self::DirectSessionCapacity
                 | Self::Saturated
                 | Self::CircuitOpen
                 | Self::Conflict
@@ -142,13 +146,24 @@ impl Error {
 
     /// The text with every cause behind it, for a person.
     pub fn full_text(&self) -> String {
-        let mut text = self.context.clone();
+        self.text_of(|part| part)
+    }
+
+    /// The same without what the server quotes from the data, for events: those who read them may not read the data.
+    pub fn text_without_data(&self) -> String {
+        // How the driver joins the parts of a server's answer.
+        self.text_of(|part| part.split("\nDETAIL: ").next().unwrap_or(part))
+    }
+
+    fn text_of(&self, shorten: impl Fn(&str) -> &str) -> String {
+        let mut text = shorten(&self.context).to_owned();
         let mut cause = self.source();
         while let Some(error) = cause {
-            let part = error.to_string();
-            if !text.contains(&part) {
+            let whole = error.to_string();
+            let part = shorten(&whole);
+            if !text.contains(part) {
                 text.push_str(": ");
-                text.push_str(&part);
+                text.push_str(part);
             }
             cause = error.source();
         }

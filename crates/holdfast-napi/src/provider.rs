@@ -2,7 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holdfast_core::provider::{Provider, ProviderConfig};
+use holdfast_core::{
+    notify::Hubs,
+    pool::Pool,
+    provider::{Provider, ProviderConfig},
+};
 use napi::{bindgen_prelude::Function, threadsafe_function::ThreadsafeFunctionCallMode};
 use napi_derive::napi;
 
@@ -52,6 +56,20 @@ impl JsPostgresProvider {
     #[napi]
     pub async fn warm(&self) -> JsOutcome {
         self.inner.pool().warm().await.into()
+    }
+
+    /// Proves that a session of the server's own can be had.
+    #[napi]
+    pub async fn probe_direct_session(&self) -> JsOutcome {
+        self.inner.pool().probe_direct().await.into()
+    }
+
+    /// Closes every hub and every pool of the process.
+    #[napi]
+    pub async fn close_all() -> JsOutcome {
+        Hubs::of_process().close_all().await;
+        Pool::close_all().await;
+        Ok(()).into()
     }
 
     /// Rings `bell` when there are events to take, from here on; the bell keeps no process alive.

@@ -169,7 +169,7 @@ impl ActivityRunner {
 
     /// The answer of a job cannot be understood: its try has failed.
     pub(crate) fn unreadable(self: &Arc<Self>, h: u32, error: &Error) {
-        let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
+        let payload = error_payload("InfrastructureError", error.kind().code(), &error.text_without_data());
         self.finish(h, ActivityResult::Failed(payload));
     }
 
@@ -290,7 +290,8 @@ impl ActivityRunner {
             !std::mem::replace(&mut flight.refused, true)
         };
         if again {
-            let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
+            let payload =
+                error_payload("InfrastructureError", error.kind().code(), &error.text_without_data());
             self.submit(h, |flight| ended(flight, ActivityEnd::Failed(payload)));
         } else if let Some(flight) = self.take_out(h) {
             self.returns.push(Kind::Activity, flight.claimed.fence, Return::Abandoned);

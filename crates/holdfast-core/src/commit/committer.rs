@@ -261,7 +261,8 @@ impl Worker {
         let instance = item.instances().into_iter().next().unwrap_or_default();
         let fields =
             serde_json::json!({ "instance": instance, "item": item.what(), "code": error.kind().code() });
-        let text = format!("the server refused a {} of {instance:?}: {}", item.what(), error.full_text());
+        let text =
+            format!("the server refused a {} of {instance:?}: {}", item.what(), error.text_without_data());
         self.events.emit("commit-refused", Level::Error, text, fields);
     }
 

@@ -129,7 +129,7 @@ impl Claimer {
                 Err(error) => {
                     self.provider.counters().claims_failed.add(1);
                     self.counters.provider_errors.add(1);
-                    let text = format!("a claim failed and is tried again: {}", error.full_text());
+                    let text = format!("a claim failed and is tried again: {}", error.text_without_data());
                     let fields = serde_json::json!({ "code": error.kind().code() });
                     self.provider.events().emit("claim-failed", Level::Warn, text, fields);
                     memory.unanswered = true;

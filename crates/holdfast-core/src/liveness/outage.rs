@@ -16,7 +16,7 @@ pub(crate) struct Outage {
     stale_after: Duration,
     /// No heartbeat has failed since the node was started.
     fresh: bool,
-    /// Since when every heartbeat arrived in time.
+    /// When the first was answered of the heartbeats that all arrived in time.
     clean_since: Option<Moment>,
     last_sent: Option<Moment>,
 }
@@ -40,7 +40,8 @@ impl Outage {
         if now.since(sent) > self.longest {
             self.failed();
         } else {
-            self.clean_since.get_or_insert(sent);
+            // Not from when it was sent: it may have waited for the end of the outage under way.
+            self.clean_since.get_or_insert(now);
         }
     }
 
@@ -126,6 +127,17 @@ mod tests {
         guard.sent(late);
         guard.answered(late, late);
         assert_eq!(guard.recovery(late.plus(SECOND)), Recovery::Forbidden);
+    }
+
+    #[test]
+    fn the_quiet_time_counts_from_the_answer_of_a_heartbeat_that_was_sent_within_the_outage() {
+        let start = Moment::now();
+        let mut guard = guard(true);
+        guard.sent(start);
+        guard.answered(start, start.plus(4 * SECOND));
+        beats(&mut guard, start, 5, 30);
+        assert_eq!(guard.recovery(start.plus(33 * SECOND)), Recovery::Forbidden);
+        assert_eq!(guard.recovery(start.plus(34 * SECOND)), Recovery::Proven);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{
     shared::Shared,
     target::Target,
 };
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Opens sessions on the direct URL.
 #[derive(Clone)]
@@ -27,6 +27,19 @@ impl DirectWay {
         self.shared.connector().open_direct(purpose).await
     }
 
+    /// Proves that a session can be had and answers, and closes it. A full server is an error of its own kind,
+    /// `DirectSessionCapacity`; a way that ends at a pooler is the URL's fault. Dropping the future gives it up.
+    pub async fn probe(&self) -> Result<()> {
+        if self.is_pooled() {
+            let text = "no way past the pooler is known: give the server's own URL as option directUrl";
+            return Err(Error::new(ErrorKind::Url, text));
+        }
+        let session = self.open(SessionPurpose::Listener).await.map_err(no_direct_session)?;
+        session.prove(self.shared.config.query_timeout).await?;
+        session.close().await;
+        Ok(())
+    }
+
     /// Where it leads.
     pub fn place(&self) -> DirectPlace {
         DirectPlace(self.shared.connector().direct_target().clone())
@@ -36,4 +49,14 @@ impl DirectWay {
     pub fn is_pooled(&self) -> bool {
         self.shared.connector().direct_is_pooled()
     }
+}
+
+fn no_direct_session(error: Error) -> Error {
+    if error.kind() != ErrorKind::Capacity {
+        return error;
+    }
+    let hint = error.retry_hint().unwrap_or_default();
+    Error::new(ErrorKind::DirectSessionCapacity, "the database has no session left beside those of the pool")
+        .retry_after(hint)
+        .caused_by(error)
 }

@@ -127,6 +127,14 @@ impl Pool {
         self.shared.connector().open_direct(purpose).await
     }
 
+    /// Proves that a session outside the pool can be had, see [`DirectWay::probe`].
+    pub async fn probe_direct(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(closed());
+        }
+        self.direct().probe().await
+    }
+
     /// The way past the pool, for what must outlive this share.
     pub fn direct(&self) -> DirectWay {
         DirectWay { shared: Arc::clone(&self.shared) }

@@ -186,7 +186,7 @@ impl TurnRunner {
         else {
             return;
         };
-        let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
+        let payload = error_payload("InfrastructureError", error.kind().code(), &error.text_without_data());
         if execution.is_cancelled() {
             let result = execution.abort(payload);
             self.settle(frame, execution, result);

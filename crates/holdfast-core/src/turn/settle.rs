@@ -140,7 +140,7 @@ impl TurnRunner {
             self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
             return;
         }
-        let payload = error_payload("InfrastructureError", error.kind().code(), &error.full_text());
+        let payload = error_payload("InfrastructureError", error.kind().code(), &error.text_without_data());
         let commit = rescue.unwrap_or_else(|| park_commit(&flight, &payload));
         self.keeper.hold(Kind::Turn, flight.claimed.fence, Instant::now());
         self.lock().insert(Flight { refused: true, execution: None, ..flight });
