@@ -1,6 +1,18 @@
 // The public contract of holdfast on one page. Written by `npm run build` from the sources in sdk/: edit those.
 /// <reference types="node" />
 
+/** How a call can be given up. */
+export interface AbortOptions {
+    /** Aborted, it ends the call, which rejects with the reason of the signal. What was sent by then may have happened. */
+    signal?: AbortSignal | undefined;
+}
+
+/** How long to wait, and until when. */
+export interface WaitOptions extends AbortOptions {
+    /** Longest wait, in ms. */
+    timeoutMs?: number | undefined;
+}
+
 /**
  * What an activity is given.
  *
@@ -82,11 +94,10 @@ export declare class ActivityHandle<O = unknown> {
     /**
      * Waits for the end and gives the result. Rejects with {@link ActivityFailedError} (code `POISONED` when its deliveries were
      * used up), with {@link CancelledError}, with {@link TimeoutError} when its own time limit passed or `timeoutMs` is given and
-     * over, and with code `NOT_FOUND` when nothing is stored about it: it ended and its `retention` is over.
+     * over, with the reason of a `signal` that is aborted, and with code `NOT_FOUND` when nothing is stored about it: it ended
+     * and its `retention` is over.
      */
-    result(options?: {
-        timeoutMs?: number;
-    }): Promise<O>;
+    result(options?: WaitOptions): Promise<O>;
     /** How it stands; `NotFound` when nothing is stored about it. */
     status(): Promise<ActivityInfo<O>>;
     /**
@@ -206,7 +217,7 @@ export declare class Client extends ActivityQueue {
      * Starts an instance and gives its handle. Starting the same id with the same name and input again gives the handle of the
      * running one; with another name or input it rejects with {@link InstanceExistsError}.
      */
-    start<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, ...rest: InputArguments<I, [options?: StartOptions]>): Promise<OrchestrationHandle<O>>;
+    start<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, ...rest: InputArguments<I, [options?: StartOptions & AbortOptions]>): Promise<OrchestrationHandle<O>>;
     /**
      * Starts many instances, thousands in one transaction, and tells of each whether it was made. Bad items reject before
      * anything is started. When it rejects later a part may have been started; the same call with the same ids does the rest.
@@ -218,10 +229,17 @@ export declare class Client extends ActivityQueue {
     startMany<I = unknown>(items: readonly StartItem<I>[]): Promise<StartedItem[]>;
     /** The handle of an instance, without asking whether it exists. */
     handle<O = unknown>(instanceId: string): OrchestrationHandle<O>;
-    /** Waits for the end of an instance; follows continue-as-new. Rejects with {@link TimeoutError} when the time is over: 30 s by default. */
-    waitForOrchestration<O = unknown>(instanceId: string, timeoutMs?: number): Promise<OrchestrationResult<O>>;
+    /**
+     * Waits for the end of an instance; follows continue-as-new. Rejects with {@link TimeoutError} when the time is over (30 s
+     * unless told otherwise), and with the reason of a `signal` that is aborted: options stand in the place of the time limit or
+     * after it.
+     *
+     * @example
+     * await client.waitForOrchestration('order-17', { timeoutMs: 60_000, signal: request.signal })
+     */
+    waitForOrchestration<O = unknown>(instanceId: string, timeoutMs?: number | WaitOptions, options?: AbortOptions): Promise<OrchestrationResult<O>>;
     /** Waits for the end of an instance, 30 s by default, and gives its output; rejects when it failed. */
-    waitForOrchestrationTyped<O = unknown>(instanceId: string, timeoutMs?: number): Promise<O>;
+    waitForOrchestrationTyped<O = unknown>(instanceId: string, timeoutMs?: number | WaitOptions, options?: AbortOptions): Promise<O>;
     /** Asks an instance to stop. */
     cancelInstance(instanceId: string, reason?: string): Promise<SendResult>;
     /** The same as `cancelInstance`. */
@@ -577,11 +595,10 @@ export declare class OrchestrationHandle<O = unknown> {
     readonly id: string;
     /**
      * Waits for the end and gives the output. Rejects with OrchestrationFailedError, CancelledError, or, when `timeoutMs` is
-     * given and over, TimeoutError. Without it, it waits for as long as it takes.
+     * given and over, TimeoutError. Without it, it waits for as long as it takes. A `signal` that is aborted ends the wait with
+     * its reason.
      */
-    result(options?: {
-        timeoutMs?: number;
-    }): Promise<O>;
+    result(options?: WaitOptions): Promise<O>;
     /** How the instance stands. */
     status(): Promise<OrchestrationStatus>;
     /** Asks the instance to stop. */
@@ -784,7 +801,7 @@ export interface SystemMetrics {
 export type Time = number | Date;
 
 /** Options of `raiseEvent` and `enqueueEvent`, after the data. */
-export interface SendOptions {
+export interface SendOptions extends AbortOptions {
     /**
      * Of messages to one instance with the same key only the first is delivered, and every call for it resolves. Keys are
      * remembered for a day. 1 to 256 bytes. Without one each call is a message of its own, and a lost answer is dealt with
@@ -1760,7 +1777,7 @@ declare abstract class Management {
     protected constructor();
     #private;
     /** How an instance stands, the output as JSON text. */
-    getStatus(instanceId: string): Promise<OrchestrationStatus>;
+    getStatus(instanceId: string, options?: AbortOptions): Promise<OrchestrationStatus>;
     /** The same as `getStatus`. */
     getOrchestrationStatus(instanceId: string): Promise<OrchestrationStatus>;
     /**
@@ -1776,7 +1793,7 @@ declare abstract class Management {
      *   seen = customStatusVersion
      * }
      */
-    waitForStatusChange<O = unknown>(instanceId: string, lastSeenVersion: number, pollIntervalMs?: number, timeoutMs?: number): Promise<OrchestrationResult<O>>;
+    waitForStatusChange<O = unknown>(instanceId: string, lastSeenVersion: number, pollIntervalMs?: number, timeout?: number | WaitOptions, options?: AbortOptions): Promise<OrchestrationResult<O>>;
     /** What is known about an instance; rejects when there is none. */
     getInstanceInfo(instanceId: string): Promise<InstanceInfo>;
     /** What is known about one execution of an instance; rejects when there is none. */
@@ -1863,7 +1880,7 @@ declare abstract class Management {
      * @example
      * const url = await client.waitForValue('order-17', 'payment-url')
      */
-    waitForValue(instanceId: string, key: string, timeoutMs?: number): Promise<string>;
+    waitForValue(instanceId: string, key: string, timeout?: number | WaitOptions, options?: AbortOptions): Promise<string>;
 }
 
 export {}

@@ -3,6 +3,7 @@
  *
  * Arguments are checked and encoded before anything is sent; a bad one rejects and leaves nothing behind.
  */
+import { type AbortOptions, type WaitOptions, abortable, signalOf, waitOf } from './abort.js'
 import { randomUUID } from 'node:crypto'
 import { ActivityQueue } from './activity/queue.js'
 import { type SendOptions, keyOf } from './send-options.js'
@@ -136,12 +137,13 @@ export class Client extends ActivityQueue {
    */
   async start<O = unknown, I = unknown>(
     orchestration: string | OrchestrationDefinition<I, O>,
-    ...rest: InputArguments<I, [options?: StartOptions]>
+    ...rest: InputArguments<I, [options?: StartOptions & AbortOptions]>
   ): Promise<OrchestrationHandle<O>> {
-    const options = rest[1] ?? {}
+    const { signal: _signal, ...options } = rest[1] ?? {}
+    const signal = signalOf(rest[1])
     checkKeys(options, 'options', START_KEYS)
     const id = options.id ?? randomUUID()
-    const { created, same } = await this.#start(id, orchestration, rest[0], options)
+    const { created, same } = await this.#start(id, orchestration, rest[0], options, signal)
     if (!created && !same) {
       const message = `instance '${id}' exists and was started with another orchestration or input`
       throw new InstanceExistsError(message, { code: 'INSTANCE_EXISTS' })
@@ -182,23 +184,42 @@ export class Client extends ActivityQueue {
     return new OrchestrationHandle<O>(this, checkInstanceId(instanceId))
   }
 
-  async #start(instanceId: string, orchestration: unknown, input: unknown, options: StartOptions | { version: string | undefined }): Promise<StartReply> {
+  async #start(
+    instanceId: string,
+    orchestration: unknown,
+    input: unknown,
+    options: StartOptions | { version: string | undefined },
+    signal?: AbortSignal,
+  ): Promise<StartReply> {
     await checkInput(orchestration, input)
     const text = startText(instanceId, orchestration, input, options)
-    const replies = JSON.parse(unwrap(await this.#native.start(`[${text}]`))) as StartReply[]
-    const reply = replies[0]
+    const outcome = await abortable(this.#native, signal, (ticket) => this.#native.start(`[${text}]`, ticket))
+    const [reply] = JSON.parse(unwrap(outcome)) as StartReply[]
     if (reply === undefined) throw new HoldfastError('the engine did not answer the start', { code: 'INTERNAL' })
     return reply
   }
 
-  /** Waits for the end of an instance; follows continue-as-new. Rejects with {@link TimeoutError} when the time is over: 30 s by default. */
-  async waitForOrchestration<O = unknown>(instanceId: string, timeoutMs: number = WAIT_MS): Promise<OrchestrationResult<O>> {
-    return resultOf<O>(await this.waitForEnd(instanceId, timeoutMs))
+  /**
+   * Waits for the end of an instance; follows continue-as-new. Rejects with {@link TimeoutError} when the time is over (30 s
+   * unless told otherwise), and with the reason of a `signal` that is aborted: options stand in the place of the time limit or
+   * after it.
+   *
+   * @example
+   * await client.waitForOrchestration('order-17', { timeoutMs: 60_000, signal: request.signal })
+   */
+  async waitForOrchestration<O = unknown>(
+    instanceId: string,
+    timeoutMs?: number | WaitOptions,
+    options?: AbortOptions,
+  ): Promise<OrchestrationResult<O>> {
+    const wait = waitOf(timeoutMs, options, WAIT_MS)
+    return resultOf<O>(await this.waitForEnd(instanceId, wait.timeoutMs, wait.signal))
   }
 
   /** Waits for the end of an instance, 30 s by default, and gives its output; rejects when it failed. */
-  async waitForOrchestrationTyped<O = unknown>(instanceId: string, timeoutMs: number = WAIT_MS): Promise<O> {
-    const record = await this.waitForEnd(instanceId, timeoutMs)
+  async waitForOrchestrationTyped<O = unknown>(instanceId: string, timeoutMs?: number | WaitOptions, options?: AbortOptions): Promise<O> {
+    const wait = waitOf(timeoutMs, options, WAIT_MS)
+    const record = await this.waitForEnd(instanceId, wait.timeoutMs, wait.signal)
     const result = resultOf<O>(record)
     if (result.status !== 'Completed') {
       throw new HoldfastError(result.error || 'Orchestration failed', { code: record.error?.code ?? 'ORCHESTRATION_FAILED' })
@@ -207,8 +228,8 @@ export class Client extends ActivityQueue {
   }
 
   /** @internal The ended instance as the addon tells it. */
-  async waitForEnd(instanceId: string, timeoutMs: number): Promise<InstanceRecord> {
-    const record = await this.pollForEnd(instanceId, timeoutMs)
+  async waitForEnd(instanceId: string, timeoutMs: number, signal?: AbortSignal): Promise<InstanceRecord> {
+    const record = await this.pollForEnd(instanceId, timeoutMs, signal)
     if (record === null) {
       const message = `Operation timed out: instance '${instanceId}' did not end within ${timeoutMs} ms`
       throw new TimeoutError(message, { code: 'TIMEOUT', retryable: true })
@@ -217,9 +238,10 @@ export class Client extends ActivityQueue {
   }
 
   /** @internal The ended instance, or null when the time is over. */
-  async pollForEnd(instanceId: string, timeoutMs: number): Promise<InstanceRecord | null> {
+  async pollForEnd(instanceId: string, timeoutMs: number, signal?: AbortSignal): Promise<InstanceRecord | null> {
     const id = checkInstanceId(instanceId)
-    const text = unwrap(await this.#native.wait(id, checkWhole(timeoutMs, 'timeoutMs', 0)))
+    const limit = checkWhole(timeoutMs, 'timeoutMs', 0)
+    const text = unwrap(await abortable(this.#native, signal, (ticket) => this.#native.wait(id, limit, ticket)))
     return text === null || text === undefined ? null : (JSON.parse(text) as InstanceRecord)
   }
 
@@ -283,7 +305,8 @@ export class Client extends ActivityQueue {
     const head = `"kind":"${kind}","instance":${JSON.stringify(id)},"name":${JSON.stringify(name)}`
     const tail = key === undefined ? '' : `,"key":${JSON.stringify(key)}`
     const item = `{${head},"data":${data},"reason":${JSON.stringify(reason)}${tail}}`
-    const { accepted } = JSON.parse(unwrap(await this.#native.send(item))) as SendResult
+    const outcome = await abortable(this.#native, signalOf(options), (ticket) => this.#native.send(item, ticket))
+    const { accepted } = JSON.parse(unwrap(outcome)) as SendResult
     return { accepted }
   }
 }

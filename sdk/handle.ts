@@ -1,6 +1,7 @@
 /**
  * Handles: one instance with the client that talks to it.
  */
+import { type WaitOptions, signalOf } from './abort.js'
 import type { Client, SendResult } from './client.js'
 import type { EventDefinition, InputArguments } from './define.js'
 import { orchestrationError } from './error-payload.js'
@@ -31,20 +32,21 @@ export class OrchestrationHandle<O = unknown> {
 
   /**
    * Waits for the end and gives the output. Rejects with OrchestrationFailedError, CancelledError, or, when `timeoutMs` is
-   * given and over, TimeoutError. Without it, it waits for as long as it takes.
+   * given and over, TimeoutError. Without it, it waits for as long as it takes. A `signal` that is aborted ends the wait with
+   * its reason.
    */
-  async result(options: { timeoutMs?: number } = {}): Promise<O> {
-    const record = await this.#end(options.timeoutMs)
+  async result(options: WaitOptions = {}): Promise<O> {
+    const record = await this.#end(options.timeoutMs, signalOf(options))
     if (record.status === 'Completed') return record.output as O
     const error = record.error ?? { name: 'Error', message: 'Orchestration failed' }
     if (record.status === 'Cancelled') throw new CancelledError(error.message, { code: 'CANCELLED' })
     throw orchestrationError(record.name, error)
   }
 
-  async #end(timeoutMs: number | undefined): Promise<InstanceRecord> {
-    if (timeoutMs !== undefined) return await this.#client.waitForEnd(this.id, checkWhole(timeoutMs, 'timeoutMs', 0))
+  async #end(timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<InstanceRecord> {
+    if (timeoutMs !== undefined) return await this.#client.waitForEnd(this.id, checkWhole(timeoutMs, 'timeoutMs', 0), signal)
     for (;;) {
-      const record = await this.#client.pollForEnd(this.id, SLICE_MS)
+      const record = await this.#client.pollForEnd(this.id, SLICE_MS, signal)
       if (record !== null) return record
     }
   }

@@ -1,6 +1,7 @@
 /**
  * The public surface of the package.
  */
+export type { AbortOptions, WaitOptions } from './abort.js'
 export { ActivityContext } from './activity/context.js'
 export { ActivityHandle } from './activity/handle.js'
 export type { ActivityFilter, ActivityInfo, ActivityPage, ActivityStatus, EnqueueItem, EnqueueOptions } from './activity/shapes.js'

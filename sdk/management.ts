@@ -3,7 +3,7 @@
  *
  * Nothing here needs a runtime. Filters and options are checked before anything is asked; an unknown key is refused by name.
  */
-import { setTimeout as delay } from 'node:timers/promises'
+import { type AbortOptions, type WaitOptions, abortable, pauseFor, signalOf, waitOf } from './abort.js'
 import { HoldfastError, TimeoutError } from './errors.js'
 import { type Explanation, type ExplanationRecord, explanationOf } from './explain.js'
 import { checkInstanceId, checkName, checkWhole } from './ids.js'
@@ -75,8 +75,8 @@ export abstract class Management {
   }
 
   /** How an instance stands, the output as JSON text. */
-  async getStatus(instanceId: string): Promise<OrchestrationStatus> {
-    return statusOf(await this.#get(instanceId))
+  async getStatus(instanceId: string, options?: AbortOptions): Promise<OrchestrationStatus> {
+    return statusOf(await this.#get(instanceId, signalOf(options)))
   }
 
   /** The same as `getStatus`. */
@@ -101,14 +101,16 @@ export abstract class Management {
     instanceId: string,
     lastSeenVersion: number,
     pollIntervalMs: number = POLL_MS,
-    timeoutMs: number = WAIT_MS,
+    timeout?: number | WaitOptions,
+    options?: AbortOptions,
   ): Promise<OrchestrationResult<O>> {
+    const { timeoutMs, signal } = waitOf(timeout, options, WAIT_MS)
     const id = checkInstanceId(instanceId)
     const seen = checkWhole(lastSeenVersion, 'lastSeenVersion', 0)
     const pause = checkWhole(pollIntervalMs, 'pollIntervalMs', 1)
-    const end = performance.now() + checkWhole(timeoutMs, 'timeoutMs', 0)
+    const end = performance.now() + timeoutMs
     for (;;) {
-      const record = await this.#get(id)
+      const record = await this.#get(id, signal)
       const isOver = record !== null && record.status !== 'Pending' && record.status !== 'Running'
       if (record !== null && (isOver || record.customStatusVersion > seen)) return resultOf<O>(record)
       const left = end - performance.now()
@@ -116,7 +118,7 @@ export abstract class Management {
         const message = `Operation timed out: the custom status of instance '${id}' did not pass version ${seen} within ${timeoutMs} ms`
         throw new TimeoutError(message, { code: 'TIMEOUT', retryable: true })
       }
-      await delay(Math.min(pause, left))
+      await pauseFor(Math.min(pause, left), signal)
     }
   }
 
@@ -289,8 +291,9 @@ export abstract class Management {
    * @example
    * const url = await client.waitForValue('order-17', 'payment-url')
    */
-  async waitForValue(instanceId: string, key: string, timeoutMs: number = WAIT_MS): Promise<string> {
-    const end = performance.now() + checkWhole(timeoutMs, 'timeoutMs', 0)
+  async waitForValue(instanceId: string, key: string, timeout?: number | WaitOptions, options?: AbortOptions): Promise<string> {
+    const { timeoutMs, signal } = waitOf(timeout, options, WAIT_MS)
+    const end = performance.now() + timeoutMs
     for (let pause = 5; ; pause = Math.min(pause * 2, MAX_VALUE_PAUSE_MS)) {
       const value = await this.getValue(instanceId, key)
       if (value !== null) return value
@@ -299,7 +302,7 @@ export abstract class Management {
         const message = `Timed out waiting for value '${key}' on instance '${instanceId}'`
         throw new TimeoutError(message, { code: 'TIMEOUT', retryable: true })
       }
-      await delay(Math.min(pause, left))
+      await pauseFor(Math.min(pause, left), signal)
     }
   }
 
@@ -308,8 +311,9 @@ export abstract class Management {
     return await this.#ask<{ what: string; instance: string; event: number | null }[]>({ op: 'audit' })
   }
 
-  async #get(instanceId: string): Promise<InstanceRecord | null> {
-    const text = unwrap(await this.#native.get(checkInstanceId(instanceId)))
+  async #get(instanceId: string, signal?: AbortSignal): Promise<InstanceRecord | null> {
+    const id = checkInstanceId(instanceId)
+    const text = unwrap(await abortable(this.#native, signal, (ticket) => this.#native.get(id, ticket)))
     return text === null || text === undefined ? null : (JSON.parse(text) as InstanceRecord | null)
   }
 

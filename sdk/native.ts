@@ -34,21 +34,24 @@ export interface NativeProvider {
   takeEvents(): string
 }
 
-/** Sends and asks. */
+/** Sends and asks. A call with a ticket can be given up. */
 export interface NativeClient {
+  /** For one call, which must follow. */
+  takeTicket(): number
+  giveUp(ticket: number): void
   /** Items `{ id, name, version, tag, delayMs, startAt, input }` give `{ created, same }` each. */
-  start(itemsJson: string): Promise<Outcome<string>>
+  start(itemsJson: string, ticket?: number): Promise<Outcome<string>>
   /** `{ kind: 'event' | 'queue' | 'cancel', … }` gives `{ accepted }`. */
-  send(itemJson: string): Promise<Outcome<string>>
-  get(id: string): Promise<Outcome<string | null>>
-  wait(id: string, timeoutMs: number): Promise<Outcome<string | null>>
+  send(itemJson: string, ticket?: number): Promise<Outcome<string>>
+  get(id: string, ticket?: number): Promise<Outcome<string | null>>
+  wait(id: string, timeoutMs: number, ticket?: number): Promise<Outcome<string | null>>
   history(id: string, execution: number): Promise<Outcome<string>>
   /** `{ named, tasks: [{ id, name, input, … }] }` gives `{ created, same }` each. */
   enqueue(tasksJson: string): Promise<Outcome<string>>
   /** A request `{ op, … }` about standalone activities; the answer depends on the op. */
-  standalone(requestJson: string): Promise<Outcome<string>>
+  standalone(requestJson: string, ticket?: number): Promise<Outcome<string>>
   /** A request `{ op, … }`; the answer depends on the op. */
-  manage(requestJson: string): Promise<Outcome<string>>
+  manage(requestJson: string, ticket?: number): Promise<Outcome<string>>
 }
 
 /** Runs turns and activities. */

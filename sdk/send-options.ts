@@ -1,10 +1,11 @@
 /**
  * How a message is sent: the key that makes it come once.
  */
+import type { AbortOptions } from './abort.js'
 import { invalidArgument } from './ids.js'
 
 /** Options of `raiseEvent` and `enqueueEvent`, after the data. */
-export interface SendOptions {
+export interface SendOptions extends AbortOptions {
   /**
    * Of messages to one instance with the same key only the first is delivered, and every call for it resolves. Keys are
    * remembered for a day. 1 to 256 bytes. Without one each call is a message of its own, and a lost answer is dealt with
@@ -21,7 +22,7 @@ const MAX_KEY_BYTES = 256
 export function keyOf(options: SendOptions | undefined): string | undefined {
   if (options === undefined || options === null) return undefined
   if (typeof options !== 'object') throw invalidArgument(`options of a message must be an object, got ${typeof options}`)
-  const { dedupKey, idempotencyKey, ...others } = options
+  const { dedupKey, idempotencyKey, signal: _signal, ...others } = options
   const [unknown] = Object.keys(others)
   if (unknown !== undefined) throw invalidArgument(`unknown option '${unknown}' of a message`)
   const key = dedupKey ?? idempotencyKey

@@ -1,6 +1,7 @@
 /**
  * The handle of a standalone activity: an id with the client that talks about it.
  */
+import { type WaitOptions, signalOf } from '../abort.js'
 import { activityError, type ErrorPayload } from '../error-payload.js'
 import { CancelledError, HoldfastError, TimeoutError } from '../errors.js'
 import { checkWhole } from '../ids.js'
@@ -34,13 +35,15 @@ export class ActivityHandle<O = unknown> {
   /**
    * Waits for the end and gives the result. Rejects with {@link ActivityFailedError} (code `POISONED` when its deliveries were
    * used up), with {@link CancelledError}, with {@link TimeoutError} when its own time limit passed or `timeoutMs` is given and
-   * over, and with code `NOT_FOUND` when nothing is stored about it: it ended and its `retention` is over.
+   * over, with the reason of a `signal` that is aborted, and with code `NOT_FOUND` when nothing is stored about it: it ended
+   * and its `retention` is over.
    */
-  async result(options: { timeoutMs?: number } = {}): Promise<O> {
+  async result(options: WaitOptions = {}): Promise<O> {
+    const signal = signalOf(options)
     const end = options.timeoutMs === undefined ? Infinity : performance.now() + checkWhole(options.timeoutMs, 'timeoutMs', 0)
     for (;;) {
       const left = Math.max(0, end - performance.now())
-      const record = await this.#queue.waitForActivity(this.id, Math.min(left, SLICE_MS))
+      const record = await this.#queue.waitForActivity(this.id, Math.min(left, SLICE_MS), signal)
       if (record === 'unknown') {
         const message = `activity '${this.id}' is not stored: it never was queued, or it has ended and is kept no longer`
         throw new HoldfastError(message, { code: 'NOT_FOUND' })

@@ -3,6 +3,7 @@
  *
  * Arguments are checked and encoded before anything is sent. Nothing here needs a runtime.
  */
+import { abortable } from '../abort.js'
 import type { ActivityDefinition, InputArguments } from '../define.js'
 import { HoldfastError, InstanceExistsError } from '../errors.js'
 import { checkName, checkWhole, invalidArgument } from '../ids.js'
@@ -130,9 +131,12 @@ export abstract class ActivityQueue extends Management {
   }
 
   /** @internal The ended task; null when the time is over first, `'unknown'` when nothing is stored about it. */
-  async waitForActivity(id: string, timeoutMs: number): Promise<ActivityRecord | 'unknown' | null> {
+  async waitForActivity(id: string, timeoutMs: number, signal?: AbortSignal): Promise<ActivityRecord | 'unknown' | null> {
     const limit = checkWhole(Math.ceil(timeoutMs), 'timeoutMs', 0)
-    const { ended, unknown } = await this.#ask<{ ended: ActivityRecord | null; unknown: boolean }>({ op: 'wait', id, timeoutMs: limit })
+    const { ended, unknown } = await this.#ask<{ ended: ActivityRecord | null; unknown: boolean }>(
+      { op: 'wait', id, timeoutMs: limit },
+      signal,
+    )
     return unknown ? 'unknown' : ended
   }
 
@@ -154,8 +158,9 @@ export abstract class ActivityQueue extends Management {
     })
   }
 
-  async #ask<T>(request: Record<string, unknown>): Promise<T> {
-    return JSON.parse(unwrap(await this.#native.standalone(JSON.stringify(request)))) as T
+  async #ask<T>(request: Record<string, unknown>, signal?: AbortSignal): Promise<T> {
+    const text = JSON.stringify(request)
+    return JSON.parse(unwrap(await abortable(this.#native, signal, (ticket) => this.#native.standalone(text, ticket)))) as T
   }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Native async methods never reject: they resolve to `{ value }` or `{ failure }`, and the TypeScript side throws.
 
+mod abort;
 mod client;
 mod doctor;
 mod failure;
