@@ -46,6 +46,24 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
+    /// A task that was claimed at this moment.
+    pub(super) fn new(claimed: ClaimedActivity, node: NodeKey, isolated: bool, limits: TryLimits) -> Self {
+        Self {
+            claimed,
+            node,
+            isolated,
+            since: Instant::now(),
+            limits,
+            limit: None,
+            silence: None,
+            timed_out: None,
+            heartbeat: None,
+            settling: false,
+            refused: false,
+            waiting: None,
+        }
+    }
+
     /// It ends, or is being settled: neither its time limit nor its silence matters any more.
     pub(super) fn stop_timers(&mut self) {
         for timer in [self.limit.take(), self.silence.take()].into_iter().flatten() {

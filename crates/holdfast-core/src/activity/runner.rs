@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use holdfast_replay::MessageBody;
+use holdfast_replay::{MessageBody, Payload};
 use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
@@ -41,6 +41,13 @@ pub(crate) struct ClaimedTasks {
     pub(crate) isolated: bool,
     /// Before the claim was sent.
     pub(crate) asked_at: Instant,
+}
+
+/// Why a claimed task ends before its body starts.
+enum Ending {
+    Poisoned,
+    Late,
+    Corrupt,
 }
 
 /// Limits that hold for every activity of a runtime.
@@ -110,11 +117,25 @@ impl ActivityRunner {
     pub(crate) fn take(self: &Arc<Self>, batch: ClaimedTasks) {
         failpoint::hit("activity.start.before");
         self.counters.worker_items_fetched.add(batch.tasks.len() as u64);
+        for (h, ending) in self.begin(batch) {
+            match ending {
+                Ending::Poisoned => self.poison(h),
+                Ending::Late => self.is_late(h),
+                Ending::Corrupt => self.finish(h, ActivityResult::Failed(corrupt_input())),
+            }
+        }
+        failpoint::hit("activity.start.after");
+    }
+
+    /// Puts tasks into the table and their jobs into the outbox while it holds the table's lock. So whoever finds a task in the
+    /// table and tells it to stop finds its job in the outbox as well, or JavaScript has it. Returns those that end unstarted.
+    fn begin(&self, batch: ClaimedTasks) -> Vec<(u32, Ending)> {
         let mut jobs = Vec::with_capacity(batch.tasks.len());
+        let mut endings = Vec::new();
+        let mut table = self.lock();
         for claimed in batch.tasks {
             self.keeper.hold(Kind::Activity, claimed.fence, batch.asked_at);
-            let adopted = self.lock().adopt(&claimed, &batch.node);
-            if let Some(adoption) = adopted {
+            if let Some(adoption) = table.adopt(&claimed, &batch.node) {
                 if let Some(ended) = adoption.ended() {
                     self.keeper.let_go(Kind::Activity, ended);
                 }
@@ -124,40 +145,20 @@ impl ActivityRunner {
             let limits = limits(&claimed, &self.limits);
             let job = job(&claimed, &batch.node, &limits);
             let is_late = limits.whole == Some(Duration::ZERO);
-            let flight = Flight {
-                claimed,
-                node: batch.node.clone(),
-                isolated: batch.isolated,
-                since: Instant::now(),
-                limits,
-                limit: None,
-                silence: None,
-                timed_out: None,
-                heartbeat: None,
-                settling: false,
-                refused: false,
-                waiting: None,
-            };
+            let flight = Flight::new(claimed, batch.node.clone(), batch.isolated, limits);
             if let Some(session) = &flight.claimed.session {
                 self.sessions.begin(session, batch.asked_at);
             }
-            let h = self.lock().insert(flight);
+            let h = table.insert(flight);
             match job {
-                Some(_) if poisoned => self.poison(h),
-                Some(_) if is_late => self.is_late(h),
+                Some(_) if poisoned => endings.push((h, Ending::Poisoned)),
+                Some(_) if is_late => endings.push((h, Ending::Late)),
                 Some(job) => jobs.push(ActivityJob { h, ..job }),
-                None => self.finish(
-                    h,
-                    ActivityResult::Failed(error_payload(
-                        "CorruptInputError",
-                        "CORRUPT",
-                        "the stored input is not JSON",
-                    )),
-                ),
+                None => endings.push((h, Ending::Corrupt)),
             }
         }
         self.outbox.push(Vec::new(), jobs);
-        failpoint::hit("activity.start.after");
+        endings
     }
 
     /// JavaScript answered a job.
@@ -314,6 +315,10 @@ impl ActivityRunner {
     pub(super) fn lock(&self) -> MutexGuard<'_, ActivityTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn corrupt_input() -> Payload {
+    error_payload("CorruptInputError", "CORRUPT", "the stored input is not JSON")
 }
 
 /// How a try failed, if it did.
