@@ -6,6 +6,7 @@
  */
 import { type Abort, ActivityRunner } from './activity/runner.js'
 import type { ActivityJob } from './activity/context.js'
+import { Answers, reportDefect } from './answers.js'
 import { Client } from './client.js'
 import {
   type ActivityDefinition,
@@ -28,6 +29,7 @@ import { type PostgresProvider, nativeOf } from './provider.js'
 import { type OrchestrationBody, DEFAULT_VERSION, Registry } from './registry.js'
 import { OrchestrationContext } from './replay/context.js'
 import { Driver } from './replay/driver.js'
+import { abandoned } from './replay/encode.js'
 import type { FrameBody } from './replay/frame.js'
 import { holdGuard } from './replay/guard.js'
 import type { Activation, ActivationStart } from './replay/wire.js'
@@ -37,14 +39,8 @@ import { unwrap } from './unwrap.js'
 /** Items of one pull: measured best between 32 and 128, where the crossing is cheap and no batch takes long. */
 const BATCH = 64
 
-/** How long a heartbeat waits for others to go with it. */
-const BEAT_MS = 50
-
 /** How long `shutdown` waits for running work unless told otherwise. */
 const SHUTDOWN_MS = 1000
-
-/** Length of one text of answers, in UTF-16 units: JavaScript's strings end at 512 Mi, and one payload may have 64. */
-const ANSWER_LENGTH = 64 * 1024 * 1024
 
 interface Batch {
   turns?: Activation[]
@@ -71,11 +67,7 @@ export class Runtime {
   readonly #driver: Driver
   readonly #runner: ActivityRunner
   #client: Client | undefined
-  readonly #turnAnswers: string[] = []
-  readonly #activityAnswers: string[] = []
-  readonly #beats = new Map<number, string>()
-  #isBeating = false
-  #isFlushing = false
+  readonly #answers: Answers
   #state: RuntimeHealth['state'] = 'new'
   #pulling: Promise<void> | undefined
   #dropGuard: () => void = () => {}
@@ -92,17 +84,18 @@ export class Runtime {
     this.#options = shown
     this.#values = values
     this.#native = new (binding().JsRuntime)(nativeOf(provider), given)
+    this.#answers = new Answers((text) => this.#native.complete(text))
     this.#driver = new Driver(
       (start) => this.#bodyOf(start),
-      (reply) => this.#answer('turn', reply),
+      (reply) => this.#answers.add('turn', reply),
       limit,
     )
     this.#runner = new ActivityRunner(
       (name) => this.#registry.activity(name),
       () => this.#ownClient(),
-      (answer) => this.#answer('activity', answer),
+      (answer) => this.#answers.add('activity', answer),
       limit,
-      (h, details) => this.#beat(h, details),
+      (h, details) => this.#answers.beat(h, details),
     )
   }
 
@@ -306,54 +299,29 @@ export class Runtime {
       try {
         await this.#take(JSON.parse(text) as Batch)
       } catch (error) {
-        report(error)
+        reportDefect(error)
+        this.#answers.giveUp()
       }
     }
   }
 
   async #take(batch: Batch): Promise<void> {
     if (batch.evict !== undefined) this.#driver.evict(batch.evict)
+    for (const job of batch.activities ?? []) this.#startJob(job)
+    // After the starts: a signal may be for a job of the same batch.
     for (const abort of batch.aborts ?? []) this.#runner.abort(abort)
-    for (const job of batch.activities ?? []) this.#runner.start(job)
     const rounds = this.#driver.run(batch.turns ?? [])
-    this.#flush()
+    this.#answers.flush()
     // The next pull waits a little, so that it finds a batch; not for a long replay.
-    if (rounds !== undefined) await Promise.race([rounds.catch(report), afterTwoTurns()])
+    if (rounds !== undefined) await Promise.race([rounds.catch(reportDefect), afterTwoTurns()])
   }
 
-  /** Notes an answer; it goes back with all others of this turn of the event loop. */
-  #answer(kind: 'turn' | 'activity', text: string): void {
-    const answers = kind === 'turn' ? this.#turnAnswers : this.#activityAnswers
-    answers.push(text)
-    if (this.#isFlushing) return
-    this.#isFlushing = true
-    setImmediate(() => this.#flush())
-  }
-
-  /** Notes a heartbeat; the newest of each activity goes with the next answers, a moment later at the latest. */
-  #beat(h: number, details: string): void {
-    this.#beats.set(h, details)
-    if (this.#isBeating) return
-    this.#isBeating = true
-    setTimeout(() => {
-      this.#isBeating = false
-      this.#flush()
-    }, BEAT_MS).unref()
-  }
-
-  #takeBeats(): string {
-    if (this.#beats.size === 0) return ''
-    const beats = [...this.#beats].map(([h, details]) => `{"h":${h},"details":${details}}`)
-    this.#beats.clear()
-    return `,"beats":[${beats.join(',')}]`
-  }
-
-  #flush(): void {
-    this.#isFlushing = false
-    while (this.#turnAnswers.length + this.#activityAnswers.length + this.#beats.size > 0) {
-      const turns = cut(this.#turnAnswers)
-      const activities = cut(this.#activityAnswers)
-      this.#native.complete(`{"turns":[${turns.join(',')}],"activities":[${activities.join(',')}]${this.#takeBeats()}}`)
+  #startJob(job: ActivityJob): void {
+    try {
+      this.#runner.start(job)
+    } catch (error) {
+      reportDefect(error)
+      this.#answers.add('activity', abandoned(job.h))
     }
   }
 
@@ -369,23 +337,6 @@ export class Runtime {
   }
 }
 
-/** Takes answers off the front: as many as fit one text, at least one. */
-function cut(answers: string[]): string[] {
-  let length = 0
-  let count = 0
-  for (const answer of answers) {
-    length += answer.length
-    if (count > 0 && length > ANSWER_LENGTH) break
-    count += 1
-  }
-  return answers.splice(0, count)
-}
-
 function afterTwoTurns(): Promise<void> {
   return new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
-}
-
-/** Only a defect of this package or of the engine gets here; leases bring the work back. */
-function report(error: unknown): void {
-  process.emitWarning(error instanceof Error ? error : String(error), { code: 'HOLDFAST_INTERNAL' })
 }

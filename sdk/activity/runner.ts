@@ -5,6 +5,7 @@ import type { Client } from '../client.js'
 import { encodeError } from '../error-payload.js'
 import { type HoldfastError, errorOfCode } from '../errors.js'
 import { encode } from '../payload.js'
+import { abandoned } from '../replay/encode.js'
 import { ActivityContext, type ActivityJob } from './context.js'
 
 /** Why a running activity is to stop. */
@@ -52,7 +53,7 @@ export class ActivityRunner {
   start(job: ActivityJob): void {
     const body = this.find(job.name)
     if (body === undefined) {
-      this.emit(`{"h":${job.h},"abandon":true}`)
+      this.emit(abandoned(job.h))
       return
     }
     const running: Running = { controller: new AbortController(), reason: undefined }
@@ -74,9 +75,10 @@ export class ActivityRunner {
   }
 
   async #run(job: ActivityJob, body: ActivityBody, running: Running): Promise<void> {
-    const ctx = new ActivityContext(job, running.controller.signal, this.client, (details) => this.beat(job.h, details))
+    let ctx: ActivityContext | undefined
     let answer: string
     try {
+      ctx = new ActivityContext(job, running.controller.signal, this.client, (details) => this.beat(job.h, details))
       const result = await body(ctx, job.input as never)
       answer = `"ok":${encode(result, `result of activity '${job.name}'`, this.payloadLimit)}`
     } catch (error) {
@@ -84,7 +86,7 @@ export class ActivityRunner {
       const isHandedBack = running.reason === 'shutdown' || running.reason === 'lost'
       answer = isHandedBack ? '"abandon":true' : `"err":${encodeError(error)}`
     }
-    ctx.end()
+    ctx?.end()
     this.#running.delete(job.h)
     this.emit(`{"h":${job.h},${answer}}`)
   }

@@ -5,9 +5,10 @@
  * lets code run, then one `setImmediate`, which comes after all microtasks, for all of them together. So a fan-in of thousands
  * is one round. An error in one frame never reaches another.
  */
+import { reportDefect } from '../answers.js'
 import { encodeError } from '../error-payload.js'
 import { HoldfastError } from '../errors.js'
-import { encodeReply } from './encode.js'
+import { abandoned, encodeReply } from './encode.js'
 import { Frame, type FrameBody } from './frame.js'
 import { InPlace, barrier } from './in-place.js'
 import type { LocalTask } from './local.js'
@@ -63,7 +64,7 @@ export class Driver {
     const rounds: Run[] = []
     const waits: Promise<void>[] = []
     for (const activation of batch) {
-      const run = this.#open(activation)
+      const run = this.#opened(activation)
       if (run === undefined) continue
       const result = this.#step(run)
       if (result === 'goes on') rounds.push(run)
@@ -79,8 +80,7 @@ export class Driver {
     while (live.length > 0) {
       await barrier()
       live = live.filter((run) => {
-        run.frame.checkForeign()
-        const result = this.#step(run)
+        const result = this.#step(run, true)
         if (result !== 'goes on' && result !== 'answered') late.push(result)
         return result === 'goes on'
       })
@@ -114,9 +114,22 @@ export class Driver {
     return { frame, activation, position: frame.isAsync ? -1 : 0 }
   }
 
-  /** Goes one fact on. A defect in one frame is that frame's end only. */
-  #step(run: Run): Step {
+  /** An activation that cannot be taken up is replayed in a later turn: its neighbours go on. */
+  #opened(activation: Activation): Run | undefined {
     try {
+      return this.#open(activation)
+    } catch (error) {
+      reportDefect(error)
+      this.#frames.delete(activation.h)
+      this.#emit(abandoned(activation.h))
+      return undefined
+    }
+  }
+
+  /** Goes one fact on. A defect in one frame is that frame's end only. */
+  #step(run: Run, hasRun = false): Step {
+    try {
+      if (hasRun) run.frame.checkForeign()
       return this.#advance(run)
     } catch (error) {
       this.#broken(run.frame, error)

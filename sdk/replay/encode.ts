@@ -35,6 +35,11 @@ export type Outcome =
   | { readonly type: 'foreign'; readonly message: string }
   | { readonly type: 'diverged' }
 
+/** The answer of a turn, or of an activity, that says nothing about its outcome: its lease goes back and it runs again. */
+export function abandoned(h: number): string {
+  return `{"h":${h},"abandon":true}`
+}
+
 const quote = (text: string): string => JSON.stringify(text)
 
 function optional(key: string, value: string | undefined): string {

@@ -11,6 +11,8 @@ use crate::error::{Error, ErrorKind};
 pub struct Answers {
     /// Turns.
     pub turns: Vec<Reply>,
+    /// Turns that JavaScript cannot answer: they go back and are replayed.
+    pub abandoned: Vec<FrameId>,
     /// Activities.
     pub activities: Vec<ActivityAnswer>,
     /// Heartbeats of activities that run on.
@@ -50,10 +52,12 @@ struct Texts<'a> {
     beats: Vec<&'a RawValue>,
 }
 
-/// The one field that all answers have.
+/// What all answers have, and the whole of one that says nothing about the outcome.
 #[derive(Deserialize)]
 struct Handle {
     h: u32,
+    #[serde(default)]
+    abandon: bool,
 }
 
 /// The answer of one activity.
@@ -101,7 +105,10 @@ impl Answers {
         for text in texts.turns {
             match serde_json::from_str(text.get()) {
                 Ok(reply) => answers.turns.push(reply),
-                Err(error) => answers.broken.push(broken(text, error, |h| Whose::Turn(FrameId(h)))),
+                Err(error) => match handle(text) {
+                    Some(Handle { h, abandon: true }) => answers.abandoned.push(FrameId(h)),
+                    _ => answers.broken.push(broken(text, error, |h| Whose::Turn(FrameId(h)))),
+                },
             }
         }
         for text in texts.activities {
@@ -116,9 +123,12 @@ impl Answers {
     }
 }
 
+fn handle(text: &RawValue) -> Option<Handle> {
+    serde_json::from_str(text.get()).ok()
+}
+
 fn broken(text: &RawValue, error: serde_json::Error, whose: impl FnOnce(u32) -> Whose) -> Broken {
-    let handle: Option<Handle> = serde_json::from_str(text.get()).ok();
-    Broken { whose: handle.map_or(Whose::Unknown, |handle| whose(handle.h)), error: unreadable(error) }
+    Broken { whose: handle(text).map_or(Whose::Unknown, |handle| whose(handle.h)), error: unreadable(error) }
 }
 
 fn unreadable(error: serde_json::Error) -> Error {
@@ -165,5 +175,12 @@ mod tests {
         let whose: Vec<Whose> = answers.broken.iter().map(|broken| broken.whose).collect();
         assert_eq!(whose, [Whose::Turn(FrameId(4)), Whose::Unknown, Whose::Unknown, Whose::Activity(2)]);
         assert_eq!(Answers::parse("{").broken[0].whose, Whose::Unknown);
+    }
+
+    #[test]
+    fn a_turn_without_an_answer_is_abandoned_and_not_broken() {
+        let answers =
+            Answers::parse(r#"{"turns":[{"h":4,"abandon":true},{"h":5,"n":0,"c":[],"o":"waiting"}]}"#);
+        assert_eq!((answers.abandoned, answers.turns.len(), answers.broken.len()), (vec![FrameId(4)], 1, 0));
     }
 }

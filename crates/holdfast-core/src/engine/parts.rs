@@ -101,6 +101,9 @@ impl Answering {
             let frame = reply.frame;
             self.guarded(|| self.turns.answer(reply), || self.turns.abandon(frame));
         }
+        for frame in answers.abandoned {
+            self.turns.abandon(frame);
+        }
         for beat in answers.beats {
             self.activities.beat(beat.h, beat.details);
         }

@@ -68,6 +68,24 @@ async fn a_batch_of_answers_that_cannot_be_read_loses_no_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_abandoned_turn_is_replayed_and_its_delivery_counts() {
+    let mut config = EngineConfig::default();
+    config.lease.orchestrator_lock_timeout = Duration::from_millis(200);
+    let (provider, engine, client) = bare(config).await;
+    start(&client, "a", "steps", json!(0)).await;
+    let first = next(&engine).await["turns"][0]["h"].clone();
+    engine.complete(json!({ "turns": [{ "h": first, "abandon": true }] }).to_string());
+    let again = next(&engine).await["turns"][0]["h"].clone();
+    assert_ne!(first, again, "a frame of its own");
+    let reply = json!({ "h": again, "n": 0, "c": [], "o": { "completed": { "output": 1 } } });
+    engine.complete(json!({ "turns": [reply] }).to_string());
+    let ended = client.wait("a", PATIENCE).await.expect("wait").expect("ends");
+    assert_eq!((ended.status.as_str(), provider.counters().unknown_answers.get()), ("Completed", 0));
+    engine.shutdown(Duration::from_secs(1)).await;
+    provider.close(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_breaks_the_rules_ends_its_own_instance_and_no_other() {
     let (provider, engine, client) = bare(EngineConfig::default()).await;
     start(&client, "bad", "steps", json!(0)).await;
