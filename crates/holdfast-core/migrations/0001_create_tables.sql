@@ -5,13 +5,17 @@
 create sequence /*schema*/node_epoch_seq;
 create sequence /*schema*/fence_seq;
 
--- One row for each running runtime. No index on heartbeat_at: heartbeats stay HOT updates.
+-- One row for each running runtime, with the times that it is judged by: without a heartbeat for stale_after it is dead,
+-- whoever looks. No index on heartbeat_at: heartbeats stay HOT updates.
 create table /*schema*/node (
   id text collate "C" not null,
   epoch bigint not null,
   started_at timestamptz not null default clock_timestamp(),
   heartbeat_at timestamptz not null default clock_timestamp(),
-  constraint node_pkey primary key (id, epoch)
+  heartbeat_interval interval not null,
+  stale_after interval not null,
+  constraint node_pkey primary key (id, epoch),
+  constraint node_stale_after_check check (stale_after >= 4 * heartbeat_interval)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.1);
 
 -- What each running runtime can run, written once for each registration; rows of runtimes that are gone mean nothing and

@@ -1,5 +1,5 @@
--- Work that is due for ten seconds, that nobody has, and that no live node can run. A node counts as live for a minute
--- after its last heartbeat.
+-- Work that is due for ten seconds, that nobody has, and that no live node can run. A node counts as live until
+-- it is stale.
 -- Rows: at most 10 names of each queue, found among the first due rows of each. Locks: none.
 -- Index: turn_queue_due_at_idx, activity_queue_due_at_idx, activity_queue_any_tag_idx, activity_queue_session_idx,
 -- node_handler_name_idx, node_pkey.
@@ -18,7 +18,7 @@
     from /*schema*/node_handler h
     join /*schema*/node n on n.id = h.node_id and n.epoch = h.node_epoch
     where h.kind = 'orchestration' and h.name = due.name and (due.version is null or h.version = due.version)
-      and n.heartbeat_at > statement_timestamp() - interval '1 minute'
+      and n.heartbeat_at > statement_timestamp() - n.stale_after
   )
   group by due.name, due.version
   limit 10
@@ -59,7 +59,7 @@ union all
     from /*schema*/node_handler h
     join /*schema*/node n on n.id = h.node_id and n.epoch = h.node_epoch
     where h.kind = 'activity' and h.name = due.name
-      and n.heartbeat_at > statement_timestamp() - interval '1 minute'
+      and n.heartbeat_at > statement_timestamp() - n.stale_after
       and exists (
         select
         from /*schema*/node_handler t

@@ -1,15 +1,15 @@
 -- Nodes, overdue work and what has ended, as one JSON object.
 -- Rows: the nodes, the due rows and the ended instances, each counted to 100 000 at most. Locks: none.
 -- Index: turn_queue_due_at_idx, activity_queue_due_at_idx, activity_queue_any_tag_idx.
--- $1 stale_after_ms bigint
+-- No parameters.
 select json_build_object(
     'liveNodes', (
       select count(*) from /*schema*/node n
-      where n.heartbeat_at >= statement_timestamp() - $1 * interval '1 ms'
+      where n.heartbeat_at >= statement_timestamp() - n.stale_after
     ),
     'staleNodes', (
       select count(*) from /*schema*/node n
-      where n.heartbeat_at < statement_timestamp() - $1 * interval '1 ms'
+      where n.heartbeat_at < statement_timestamp() - n.stale_after
     ),
     'dueTurns', (
       select count(*) from (

@@ -15,14 +15,14 @@ select a.execution,
          select
          from /*schema*/node_handler h
          join /*schema*/node n on n.id = h.node_id and n.epoch = h.node_epoch
-         where h.kind = 'activity' and h.name = a.name and n.heartbeat_at > statement_timestamp() - interval '1 minute'
+         where h.kind = 'activity' and h.name = a.name and n.heartbeat_at > statement_timestamp() - n.stale_after
        ) as known,
        exists (
          select
          from /*schema*/node_handler h
          join /*schema*/node n on n.id = h.node_id and n.epoch = h.node_epoch
          where h.kind = 'activity' and h.name = a.name
-           and n.heartbeat_at > statement_timestamp() - interval '1 minute'
+           and n.heartbeat_at > statement_timestamp() - n.stale_after
            and exists (
              select
              from /*schema*/node_handler t

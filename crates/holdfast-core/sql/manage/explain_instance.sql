@@ -29,17 +29,17 @@ select i.name,
          ) due
        ) as messages,
        (
-         select count(*) from /*schema*/node n where n.heartbeat_at > statement_timestamp() - interval '1 minute'
+         select count(*) from /*schema*/node n where n.heartbeat_at > statement_timestamp() - n.stale_after
        ) as nodes,
        exists (
-         select from /*schema*/node n where n.id = q.owner and n.epoch = q.owner_epoch and n.heartbeat_at > statement_timestamp() - interval '1 minute'
+         select from /*schema*/node n where n.id = q.owner and n.epoch = q.owner_epoch and n.heartbeat_at > statement_timestamp() - n.stale_after
        ) as owner_lives,
        exists (
          select
          from /*schema*/node_handler h
          join /*schema*/node n on n.id = h.node_id and n.epoch = h.node_epoch
          where h.kind = 'orchestration' and h.name = i.name and (q.version is null or h.version = q.version)
-           and n.heartbeat_at > statement_timestamp() - interval '1 minute'
+           and n.heartbeat_at > statement_timestamp() - n.stale_after
        ) as served
 from (values ($1::text)) as wanted (instance)
 left join /*schema*/instance i on i.instance = wanted.instance

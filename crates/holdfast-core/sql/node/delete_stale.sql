@@ -1,44 +1,55 @@
--- Deletes stale nodes, if the caller's own heartbeats have no gap (it runs before the caller's beat).
--- A caller without a past cannot tell crashes from an outage, so it leaves peers that fell silent together, and everybody
--- while the server itself has not been up for a stale age. An older epoch of its own explicit id fences itself before it is
--- stale here, so it is nobody's outage.
--- Rows: nodes, few. Locks: node rows, skipping locked ones. Index: node_pkey, read whole.
+-- Deletes stale nodes, if the caller's own heartbeats have no gap (it runs before the caller's beat). Each node is judged by
+-- its own times, whatever the caller's are: it is stale after its own age, and only for a caller that itself was heard all
+-- that long. A caller without such a past cannot tell crashes from an outage, so it leaves peers that fell silent together,
+-- and those that the server has not been up long enough for. An older epoch of its own explicit id fences itself before it
+-- is stale here, so it is nobody's outage.
+-- Rows: nodes, few, read once; nothing else is done when nobody is silent. Locks: node rows, skipping locked ones.
+-- Index: node_pkey, read whole.
 -- $1 id text
 -- $2 epoch bigint
--- $3 stale_after_ms bigint
--- $4 predecessor_stale_ms bigint (null when the id is not an explicit one)
--- $5 interval_ms bigint (own heartbeats and silent peers)
--- $6 fresh boolean (the caller has no past)
+-- $3 explicit boolean (the id is an explicit one)
+-- $4 fresh boolean (the caller has had no failure since it was started)
+-- $5 clean_ms bigint (for how long the caller's heartbeats have had no failure)
 with silent as materialized (
-  select count(*) as nodes,
-         max(n.heartbeat_at) - min(n.heartbeat_at) > make_interval(secs => $5::bigint / 1000.0) as apart
+  select n.id,
+         n.epoch,
+         n.heartbeat_at,
+         n.heartbeat_interval,
+         n.stale_after,
+         $3::boolean and n.id = $1::text and n.epoch < $2::bigint as predecessor
   from /*schema*/node n
-  where n.heartbeat_at < statement_timestamp() - make_interval(secs => $3::bigint / 1000.0)
-    and (n.id <> $1::text or ($4::bigint is null and n.epoch <> $2::bigint))
+  where n.heartbeat_at < statement_timestamp() -
+      case
+        when $3::boolean and n.id = $1::text and n.epoch < $2::bigint then least(n.stale_after, 3 * n.heartbeat_interval)
+        else n.stale_after
+      end
+    and (n.id <> $1::text or n.epoch <> $2::bigint)
+),
+peers as materialized (
+  select count(*) as nodes, max(silent.heartbeat_at) - min(silent.heartbeat_at) > max(silent.heartbeat_interval) as apart
+  from silent
+  where not silent.predecessor
 ),
 stale as materialized (
   select n.id, n.epoch
-  from /*schema*/node n
-  cross join silent
-  where (n.id <> $1::text or n.epoch <> $2::bigint)
-    and n.heartbeat_at < statement_timestamp() - make_interval(secs =>
-      case
-        when n.id = $1::text and n.epoch < $2::bigint then least($3::bigint, coalesce($4::bigint, $3::bigint))
-        else $3::bigint
-      end / 1000.0)
+  from silent
+  cross join peers
+  join /*schema*/node n on n.id = silent.id and n.epoch = silent.epoch
+  where n.heartbeat_at = silent.heartbeat_at
     and (
-      not $6::boolean
-      or (n.id = $1::text and n.epoch < $2::bigint and $4::bigint is not null)
+      silent.predecessor
+      or $5::bigint * interval '1 millisecond' >= silent.stale_after
       or (
-        (silent.nodes < 2 or silent.apart)
-        and pg_postmaster_start_time() < statement_timestamp() - make_interval(secs => $3::bigint / 1000.0)
+        $4::boolean
+        and (peers.nodes < 2 or peers.apart)
+        and pg_postmaster_start_time() < statement_timestamp() - silent.stale_after
       )
     )
     and exists (
       select
       from /*schema*/node own
       where own.id = $1::text and own.epoch = $2::bigint
-        and own.heartbeat_at > statement_timestamp() - make_interval(secs => 2 * $5::bigint / 1000.0)
+        and own.heartbeat_at > statement_timestamp() - (own.heartbeat_interval + silent.heartbeat_interval)
     )
   order by n.id, n.epoch
   for update of n skip locked

@@ -98,9 +98,8 @@ impl Look<'_> {
             if has { doctor::tables(&session, &self.statements).await? } else { Vec::new() };
         found.extend(judge::rights(&server, self.schema, version.map(|version| (version, known)), &tables));
         let can_read = version == Some(known) && tables.iter().all(|table| table.has_rights);
-        let stale = i64::try_from(runtime.liveness.stale_after.as_millis()).unwrap_or(i64::MAX);
         let work: Work =
-            if can_read { doctor::work(&session, &self.statements, stale).await? } else { Work::default() };
+            if can_read { doctor::work(&session, &self.statements).await? } else { Work::default() };
         let unserved =
             if can_read { coverage::unserved(&session, &self.statements).await? } else { Vec::new() };
         drop(session);

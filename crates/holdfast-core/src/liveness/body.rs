@@ -27,7 +27,7 @@ use crate::{
     pool::{Session, SessionPurpose},
     store::{
         NodeKey, activity,
-        node::{self, Heartbeat, HeartbeatTimes, Recovery},
+        node::{self, Heartbeat, HeartbeatTimes, NodeTimes, Recovery},
         session,
         turn::{self, RenewRequest},
     },
@@ -54,7 +54,7 @@ impl Body {
             events,
             session: None,
             pulse: Pulse::new(interval, stale_after, Instant::now()),
-            outage: Outage::new(interval, stale_after, troubled),
+            outage: Outage::new(interval, troubled),
             sweeping: false,
             key_batches: 0,
             node,
@@ -64,11 +64,16 @@ impl Body {
     /// Registers the node under a new epoch.
     pub(super) async fn register(&mut self) -> Result<()> {
         let id = self.lock_key().id.clone();
+        let liveness = &self.node.config.liveness;
+        let times = NodeTimes {
+            interval_ms: ms(liveness.heartbeat_interval),
+            stale_after_ms: ms(liveness.stale_after),
+        };
         let sent = Moment::now();
         let statements = Arc::clone(self.node.provider.statements());
         let session = self.session().await?;
         failpoint::hit("node.register.before");
-        let key = node::register(session, &statements, &id).await?;
+        let key = node::register(session, &statements, &id, times).await?;
         failpoint::hit("node.register.after");
         *self.lock_key() = key;
         self.node.standing.heard(sent);
@@ -203,13 +208,9 @@ impl Body {
     }
 
     fn times(&self, recovery: Recovery) -> HeartbeatTimes {
-        let liveness = &self.node.config.liveness;
-        let explicit = liveness.worker_node_id.is_some();
         HeartbeatTimes {
-            stale_after_ms: ms(liveness.stale_after),
-            predecessor_stale_ms: explicit.then(|| ms(3 * liveness.heartbeat_interval)),
+            explicit: self.node.config.liveness.worker_node_id.is_some(),
             claim_limit_ms: ms(limits::CLAIM_LIMIT),
-            interval_ms: ms(liveness.heartbeat_interval),
             recovery,
         }
     }

@@ -1,19 +1,18 @@
 //! Whether this node may declare others dead: its own past tells crashes from outages. Told `now`.
 //!
-//! Invariant: after a heartbeat that failed, came late or took too long nobody is recovered for a stale age, because
-//! whoever was silent then may have met the same outage. It never looks at the database; what only the database knows (who
-//! fell silent together, how long the server has been up) is checked in the recovery statement.
+//! Invariant: after a heartbeat that failed, came late or took too long nobody is recovered for a stale age of theirs, because
+//! whoever was silent then may have met the same outage. It never looks at the database; what only the database knows (the
+//! times of each node, who fell silent together, how long the server has been up) is checked in the recovery statement.
 
 use std::time::Duration;
 
-use crate::{clock::Moment, store::node::Recovery};
+use crate::{clock::Moment, config::ms, store::node::Recovery};
 
 /// The guard of one node.
 #[derive(Debug)]
 pub(crate) struct Outage {
     /// A gap or a round trip above this counts as a failure.
     longest: Duration,
-    stale_after: Duration,
     /// No heartbeat has failed since the node was started.
     fresh: bool,
     /// When the first was answered of the heartbeats that all arrived in time.
@@ -23,8 +22,8 @@ pub(crate) struct Outage {
 
 impl Outage {
     /// The guard of a node that starts; `troubled` when connecting has failed before it could.
-    pub(crate) fn new(interval: Duration, stale_after: Duration, troubled: bool) -> Self {
-        Self { longest: 2 * interval, stale_after, fresh: !troubled, clean_since: None, last_sent: None }
+    pub(crate) fn new(interval: Duration, troubled: bool) -> Self {
+        Self { longest: 2 * interval, fresh: !troubled, clean_since: None, last_sent: None }
     }
 
     /// A heartbeat is being sent.
@@ -56,9 +55,11 @@ impl Outage {
         let gap = self.last_sent.is_some_and(|last| now.since(last) > self.longest);
         match self.clean_since {
             _ if gap => Recovery::Forbidden,
-            Some(since) if now.since(since) >= self.stale_after => Recovery::Proven,
-            _ if self.fresh => Recovery::Fresh,
-            _ => Recovery::Forbidden,
+            None if !self.fresh => Recovery::Forbidden,
+            since => Recovery::Allowed {
+                clean_ms: since.map_or(0, |since| ms(now.since(since))),
+                fresh: self.fresh,
+            },
         }
     }
 }
@@ -70,7 +71,11 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn guard(troubled: bool) -> Outage {
-        Outage::new(5 * SECOND, 30 * SECOND, troubled)
+        Outage::new(5 * SECOND, troubled)
+    }
+
+    fn allowed(clean_ms: i64, fresh: bool) -> Recovery {
+        Recovery::Allowed { clean_ms, fresh }
     }
 
     /// Heartbeats every 5 s from `from` to `to`, each answered at once.
@@ -83,38 +88,34 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_node_judges_by_what_the_database_knows_until_it_has_a_past() {
+    fn a_fresh_node_has_a_past_that_grows_from_its_first_answer() {
         let start = Moment::now();
         let mut guard = guard(false);
-        assert_eq!(guard.recovery(start), Recovery::Fresh);
-        beats(&mut guard, start, 0, 25);
-        assert_eq!(guard.recovery(start.plus(29 * SECOND)), Recovery::Fresh);
-        beats(&mut guard, start, 30, 30);
-        assert_eq!(guard.recovery(start.plus(30 * SECOND)), Recovery::Proven);
+        assert_eq!(guard.recovery(start), allowed(0, true));
+        beats(&mut guard, start, 0, 30);
+        assert_eq!(guard.recovery(start.plus(30 * SECOND)), allowed(30_000, true));
     }
 
     #[test]
-    fn a_node_that_could_not_connect_at_first_waits_a_stale_age() {
+    fn a_node_that_could_not_connect_at_first_has_only_the_past_since_then() {
         let start = Moment::now();
         let mut guard = guard(true);
         assert_eq!(guard.recovery(start), Recovery::Forbidden);
         beats(&mut guard, start, 0, 30);
-        assert_eq!(guard.recovery(start.plus(29 * SECOND)), Recovery::Forbidden);
-        assert_eq!(guard.recovery(start.plus(30 * SECOND)), Recovery::Proven);
+        assert_eq!(guard.recovery(start.plus(29 * SECOND)), allowed(29_000, false));
     }
 
     #[test]
-    fn a_failed_heartbeat_forbids_recovery_for_a_stale_age() {
+    fn a_failed_heartbeat_ends_the_past() {
         let start = Moment::now();
         let mut guard = guard(false);
         beats(&mut guard, start, 0, 40);
-        assert_eq!(guard.recovery(start.plus(40 * SECOND)), Recovery::Proven);
+        assert_eq!(guard.recovery(start.plus(40 * SECOND)), allowed(40_000, true));
         guard.sent(start.plus(45 * SECOND));
         guard.failed();
         assert_eq!(guard.recovery(start.plus(46 * SECOND)), Recovery::Forbidden);
         beats(&mut guard, start, 50, 80);
-        assert_eq!(guard.recovery(start.plus(79 * SECOND)), Recovery::Forbidden);
-        assert_eq!(guard.recovery(start.plus(80 * SECOND)), Recovery::Proven);
+        assert_eq!(guard.recovery(start.plus(79 * SECOND)), allowed(29_000, false));
     }
 
     #[test]
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(guard.recovery(late), Recovery::Forbidden);
         guard.sent(late);
         guard.answered(late, late);
-        assert_eq!(guard.recovery(late.plus(SECOND)), Recovery::Forbidden);
+        assert_eq!(guard.recovery(late.plus(SECOND)), allowed(1_000, false));
     }
 
     #[test]
@@ -136,8 +137,7 @@ mod tests {
         guard.sent(start);
         guard.answered(start, start.plus(4 * SECOND));
         beats(&mut guard, start, 5, 30);
-        assert_eq!(guard.recovery(start.plus(33 * SECOND)), Recovery::Forbidden);
-        assert_eq!(guard.recovery(start.plus(34 * SECOND)), Recovery::Proven);
+        assert_eq!(guard.recovery(start.plus(33 * SECOND)), allowed(29_000, false));
     }
 
     #[test]

@@ -10,26 +10,22 @@ use crate::{
 
 /// What the server, the session and the role are.
 pub async fn server<T: DeserializeOwned>(session: &Session, statements: &Statements) -> Result<T> {
-    parsed(facts(session, &statements.doctor_read_server, None).await?)
+    parsed(facts(session, &statements.doctor_read_server).await?)
 }
 
 /// What keeps vacuum from removing dead rows.
 pub async fn transactions<T: DeserializeOwned>(session: &Session, statements: &Statements) -> Result<T> {
-    parsed(facts(session, &statements.doctor_read_transactions, None).await?)
+    parsed(facts(session, &statements.doctor_read_transactions).await?)
 }
 
 /// State of each table of the schema.
 pub async fn tables<T: DeserializeOwned>(session: &Session, statements: &Statements) -> Result<T> {
-    parsed(facts(session, &statements.doctor_read_tables, None).await?)
+    parsed(facts(session, &statements.doctor_read_tables).await?)
 }
 
 /// Nodes, overdue work and what has ended.
-pub async fn work<T: DeserializeOwned>(
-    session: &Session,
-    statements: &Statements,
-    stale_after_ms: i64,
-) -> Result<T> {
-    parsed(facts(session, &statements.doctor_read_work, Some(stale_after_ms)).await?)
+pub async fn work<T: DeserializeOwned>(session: &Session, statements: &Statements) -> Result<T> {
+    parsed(facts(session, &statements.doctor_read_work).await?)
 }
 
 /// Which server session answers; with `hold` it stays busy for a moment.
@@ -49,11 +45,8 @@ pub async fn notify(session: &Session, statements: &Statements) -> Result<()> {
     session.query(&statements.doctor_notify, &[]).await.map(drop)
 }
 
-async fn facts(session: &Session, statement: &Statement, param: Option<i64>) -> Result<String> {
-    let rows = match &param {
-        Some(param) => session.query(statement, &[param]).await?,
-        None => session.query(statement, &[]).await?,
-    };
+async fn facts(session: &Session, statement: &Statement) -> Result<String> {
+    let rows = session.query(statement, &[]).await?;
     rows.first().map(|row| column(row, "facts")).transpose()?.ok_or_else(nothing)
 }
 

@@ -32,15 +32,28 @@ pub struct Heartbeat {
     pub recovered_nodes: Vec<String>,
 }
 
-/// Whom a heartbeat may declare dead.
+/// Whom a heartbeat may declare dead. Each node is judged by its own times, which are in its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// Nobody: this node's own past has a failure or a gap.
+    /// Nobody: this node's own past ends with a failure or a gap.
     Forbidden,
-    /// This node has no past: peers that fell silent together, and everybody while the server is just up, are left.
-    Fresh,
-    /// Every stale node.
-    Proven,
+    /// Stale nodes whose stale age is not longer than this node's heartbeats have had no failure.
+    Allowed {
+        /// For how long they have had none.
+        clean_ms: i64,
+        /// They have had none since this node was started: of nodes with a longer stale age it leaves only those that fell
+        /// silent together, and those that the server has not been up long enough for.
+        fresh: bool,
+    },
+}
+
+/// The times that a node is judged by, whoever looks.
+#[derive(Debug, Clone, Copy)]
+pub struct NodeTimes {
+    /// Between two heartbeats.
+    pub interval_ms: i64,
+    /// Without a heartbeat for this long it is dead; at least four intervals.
+    pub stale_after_ms: i64,
 }
 
 /// What one batch of a sweep freed.
@@ -55,21 +68,23 @@ pub struct Swept {
 /// Times of a heartbeat.
 #[derive(Debug, Clone, Copy)]
 pub struct HeartbeatTimes {
-    /// Other nodes older than this are stale.
-    pub stale_after_ms: i64,
-    /// An older epoch of the same explicitly configured id is stale after this; `None` when the id is not explicit.
-    pub predecessor_stale_ms: Option<i64>,
+    /// The node's id is an explicitly configured one: an older epoch of it is stale after three of its intervals.
+    pub explicit: bool,
     /// Unknown own leases older than this are released.
     pub claim_limit_ms: i64,
-    /// Between two heartbeats.
-    pub interval_ms: i64,
     /// What the outage guard allows.
     pub recovery: Recovery,
 }
 
 /// Registers the node and returns its epoch. Also removes nothing: recovery is the heartbeat's.
-pub async fn register(session: &Session, statements: &Statements, id: &str) -> Result<NodeKey> {
-    let rows = session.query(&statements.node_register, &[&id]).await?;
+pub async fn register(
+    session: &Session,
+    statements: &Statements,
+    id: &str,
+    times: NodeTimes,
+) -> Result<NodeKey> {
+    let params: [&(dyn ToSql + Sync); 3] = [&id, &times.interval_ms, &times.stale_after_ms];
+    let rows = session.query(&statements.node_register, &params).await?;
     let row = rows.first().ok_or_else(|| Error::new(ErrorKind::Internal, "register the node: no row"))?;
     Ok(NodeKey { id: id.to_owned(), epoch: column(row, "epoch")? })
 }
@@ -87,16 +102,11 @@ pub async fn heartbeat(
     let turns = numbers(held_turns);
     let activities = numbers(held_activities);
     let own: [&(dyn ToSql + Sync); 2] = [&node.id, &node.epoch];
-    let may_recover = times.recovery != Recovery::Forbidden;
-    let fresh = times.recovery == Recovery::Fresh;
-    let stale: [&(dyn ToSql + Sync); 6] = [
-        &node.id,
-        &node.epoch,
-        &times.stale_after_ms,
-        &times.predecessor_stale_ms,
-        &times.interval_ms,
-        &fresh,
-    ];
+    let (may_recover, clean_ms, fresh) = match times.recovery {
+        Recovery::Forbidden => (false, 0, false),
+        Recovery::Allowed { clean_ms, fresh } => (true, clean_ms, fresh),
+    };
+    let stale: [&(dyn ToSql + Sync); 5] = [&node.id, &node.epoch, &times.explicit, &fresh, &clean_ms];
     let gone_turns: [&(dyn ToSql + Sync); 3] = [&node.id, &node.epoch, &turns];
     let gone_activities: [&(dyn ToSql + Sync); 3] = [&node.id, &node.epoch, &activities];
     let unknown_turns: [&(dyn ToSql + Sync); 4] = [&node.id, &node.epoch, &turns, &times.claim_limit_ms];

@@ -64,9 +64,9 @@ statements! {
     notify_send: "notify/send", [TEXT, TEXT];
     node_beat: "node/beat", [TEXT, INT8];
     node_delete: "node/delete", [TEXT, INT8];
-    node_delete_stale: "node/delete_stale", [TEXT, INT8, INT8, INT8, INT8, BOOL];
+    node_delete_stale: "node/delete_stale", [TEXT, INT8, BOOL, BOOL, INT8];
     node_publish: "node/publish", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
-    node_register: "node/register", [TEXT];
+    node_register: "node/register", [TEXT, INT8, INT8];
     turn_claim: "turn/claim", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8];
     turn_claim_suspects: "turn/claim_suspects", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4];
     turn_free: "turn/free", [TEXT, INT8, INT8];
@@ -100,7 +100,7 @@ statements! {
     doctor_read_server: "doctor/read_server", [];
     doctor_read_tables: "doctor/read_tables", [];
     doctor_read_transactions: "doctor/read_transactions", [];
-    doctor_read_work: "doctor/read_work", [INT8];
+    doctor_read_work: "doctor/read_work", [];
     commit_answer_reads: "commit/answer_reads", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_compare_starts: "commit/compare_starts", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_continue_instances: "commit/continue_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];

@@ -25,8 +25,8 @@ fn quick(interval_ms: u64, stale_ms: u64) -> EngineConfig {
 /// Another node, silent for so many seconds.
 async fn silent_node(url: &str, schema: &str, id: &str, seconds: u32) {
     let insert = format!(
-        "insert into @node (id, epoch, started_at, heartbeat_at) \
-         values ('{id}', nextval('@node_epoch_seq'), now(), clock_timestamp() - interval '{seconds} s')"
+        "insert into @node (id, epoch, started_at, heartbeat_at, heartbeat_interval, stale_after) \
+         values ('{id}', nextval('@node_epoch_seq'), now(), clock_timestamp() - interval '{seconds} s', '500 ms', '3 s')"
     );
     sql_at(url, schema, &insert).await;
 }
@@ -70,6 +70,32 @@ async fn a_node_declared_dead_frees_at_once_what_its_old_epoch_held() {
     assert_eq!(world.provider.counters().declared_dead.get(), 1);
     tell.send(true).expect("the body waits");
     assert_eq!(world.end("order").await.status, "Completed");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_with_other_times_judge_each_other_by_the_times_of_whom_they_judge() {
+    let (_tell, told) = watch::channel(false);
+    let code = Code::default().program("steps", sequence).waiting("work", told);
+    let world = World::new(code, quick(2_000, 600_000)).await;
+    world.start("order", "steps", json!(1)).await;
+    world.until("select count(*) from @activity_queue where owner is not null", 1).await;
+    let (hasty, host) = run(&world.provider, steps(), quick(250, 1_000)).await;
+    // To the hasty one a peer of its own kind would be dead by now; it has looked since.
+    let old = "select count(*) from @node where stale_after = '10 min' \
+               and heartbeat_at < clock_timestamp() - interval '1500 ms'";
+    world.until(old, 1).await;
+    let beats = world.provider.counters().heartbeats.get() + 3;
+    while world.provider.counters().heartbeats.get() < beats {
+        tokio::task::yield_now().await;
+    }
+    let counters = world.provider.counters();
+    assert_eq!((counters.nodes_recovered.get(), counters.declared_dead.get()), (0, 0));
+    hasty.shutdown(Duration::ZERO).await;
+    host.ended().await;
+    silent_node(TestDatabase::get().url(), &world.schema, "crashed", 10).await;
+    world.until("select count(*) from @node where id = 'crashed'", 0).await;
+    assert_eq!(world.provider.counters().nodes_recovered.get(), 1);
     world.stop().await;
 }
 

@@ -172,21 +172,33 @@ async fn a_node_that_was_late_itself_or_may_not_recovers_nobody() {
     assert_eq!(beat(&store, &node, &[], &[]).await.recovered_nodes, ["dead"]);
 }
 
-/// A node without a past. The server has been up for its stale age, and longer than any test has run.
+/// A node without a past.
 fn fresh() -> HeartbeatTimes {
-    HeartbeatTimes { stale_after_ms: 100, recovery: Recovery::Fresh, ..times() }
+    HeartbeatTimes { recovery: Recovery::Allowed { clean_ms: 0, fresh: true }, ..times() }
+}
+
+/// A node whose heartbeats have had no failure for so many seconds, and had one before.
+fn clean_for(seconds: i64) -> HeartbeatTimes {
+    HeartbeatTimes { recovery: Recovery::Allowed { clean_ms: seconds * 1_000, fresh: false }, ..times() }
+}
+
+/// A node judged by a stale age of 100 ms: the server has been up longer than that. Silent for so many seconds.
+async fn silent(store: &Store, id: &str, seconds: i32) -> NodeKey {
+    let node = store.node_with(id, 25, 100).await;
+    age(store, &node, seconds).await;
+    node
 }
 
 #[tokio::test]
 async fn a_fresh_node_recovers_a_single_silent_peer_at_once() {
     let store = Store::new().await;
-    let (dead, node) = (store.node("dead").await, store.node("a").await);
-    age(&store, &dead, 31).await;
+    let node = store.node("a").await;
+    silent(&store, "dead", 31).await;
     assert_eq!(beat_with(&store, &node, &[], &[], fresh()).await.recovered_nodes, ["dead"]);
 }
 
 #[tokio::test]
-async fn a_fresh_node_leaves_peers_that_fell_silent_together() {
+async fn a_fresh_node_leaves_peers_that_fell_silent_within_one_of_their_intervals() {
     let store = Store::new().await;
     let (first, second, node) = (store.node("b").await, store.node("c").await, store.node("a").await);
     age(&store, &first, 31).await;
@@ -200,26 +212,26 @@ async fn a_fresh_node_leaves_peers_that_fell_silent_together() {
 #[tokio::test]
 async fn a_fresh_node_recovers_peers_that_fell_silent_apart() {
     let store = Store::new().await;
-    let (first, second, node) = (store.node("b").await, store.node("c").await, store.node("a").await);
-    age(&store, &first, 31).await;
-    age(&store, &second, 37).await;
+    let node = store.node("a").await;
+    silent(&store, "b", 31).await;
+    silent(&store, "c", 37).await;
     assert_eq!(beat_with(&store, &node, &[], &[], fresh()).await.recovered_nodes.len(), 2, "crashes");
 }
 
 #[tokio::test]
 async fn a_fresh_node_recovers_nobody_while_the_server_is_just_up() {
     let store = Store::new().await;
-    let (dead, node) = (store.node("dead").await, store.node("a").await);
-    let century = HeartbeatTimes { stale_after_ms: 100 * 365 * 86_400_000, ..fresh() };
+    let century = 100 * 365 * 86_400_000;
+    let (dead, node) = (store.node_with("dead", 5_000, century).await, store.node("a").await);
     store
         .run(&format!(
             "update @node set heartbeat_at = now() - interval '101 y' where epoch = {}",
             dead.epoch
         ))
         .await;
-    assert!(beat_with(&store, &node, &[], &[], century).await.recovered_nodes.is_empty());
-    let proven = HeartbeatTimes { recovery: Recovery::Proven, ..century };
-    assert_eq!(beat_with(&store, &node, &[], &[], proven).await.recovered_nodes, ["dead"]);
+    assert!(beat_with(&store, &node, &[], &[], fresh()).await.recovered_nodes.is_empty());
+    let long = clean_for(century / 1_000);
+    assert_eq!(beat_with(&store, &node, &[], &[], long).await.recovered_nodes, ["dead"]);
 }
 
 #[tokio::test]
@@ -231,23 +243,61 @@ async fn a_fresh_node_recovers_its_own_predecessor_also_in_an_outage() {
     age(&store, &other, 31).await;
     let third = store.node("worker-3").await;
     age(&store, &third, 31).await;
-    let explicit = HeartbeatTimes { predecessor_stale_ms: Some(15_000), ..fresh() };
+    let explicit = HeartbeatTimes { explicit: true, ..fresh() };
     assert_eq!(beat_with(&store, &node, &[], &[], explicit).await.recovered_nodes, ["worker-1"]);
 }
 
 #[tokio::test]
-async fn an_older_epoch_of_an_explicit_id_is_stale_sooner() {
+async fn an_older_epoch_of_an_explicit_id_is_stale_after_three_of_its_own_intervals() {
     let store = Store::new().await;
     let older = store.node("worker-1").await;
-    let node = store.node("worker-1").await;
+    let node = store.node_with("worker-1", 1_000, 30_000).await;
     let other = store.node("worker-2").await;
+    let explicit = HeartbeatTimes { explicit: true, ..times() };
+    age(&store, &older, 14).await;
+    assert!(
+        beat_with(&store, &node, &[], &[], explicit).await.recovered_nodes.is_empty(),
+        "not by the successor's"
+    );
     age(&store, &older, 16).await;
     age(&store, &other, 16).await;
     assert!(beat(&store, &node, &[], &[]).await.recovered_nodes.is_empty());
-    let explicit = HeartbeatTimes { predecessor_stale_ms: Some(15_000), ..times() };
     let told = beat_with(&store, &node, &[], &[], explicit).await;
     assert_eq!(told.recovered_nodes, ["worker-1"]);
     assert!(beat(&store, &node, &[], &[]).await.alive);
+}
+
+#[tokio::test]
+async fn a_hasty_node_does_not_take_a_patient_one_for_dead() {
+    let store = Store::new().await;
+    let (patient, hasty) = (store.node("patient").await, store.node_with("hasty", 1_000, 5_000).await);
+    age(&store, &patient, 29).await;
+    assert!(beat(&store, &hasty, &[], &[]).await.recovered_nodes.is_empty());
+    age(&store, &patient, 31).await;
+    assert!(
+        beat_with(&store, &hasty, &[], &[], clean_for(29)).await.recovered_nodes.is_empty(),
+        "it was not heard itself for as long as the other may be silent"
+    );
+    assert_eq!(beat_with(&store, &hasty, &[], &[], clean_for(30)).await.recovered_nodes, ["patient"]);
+}
+
+#[tokio::test]
+async fn a_patient_node_finds_a_hasty_one_dead_at_the_age_of_that_one() {
+    let store = Store::new().await;
+    let (patient, hasty) = (store.node("patient").await, store.node_with("hasty", 1_000, 5_000).await);
+    age(&store, &hasty, 4).await;
+    assert!(beat(&store, &patient, &[], &[]).await.recovered_nodes.is_empty());
+    age(&store, &hasty, 6).await;
+    assert!(
+        beat_with(&store, &patient, &[], &[], clean_for(4)).await.recovered_nodes.is_empty(),
+        "an outage may have ended four seconds ago"
+    );
+    age(&store, &patient, 7).await;
+    assert!(
+        beat(&store, &patient, &[], &[]).await.recovered_nodes.is_empty(),
+        "its own last heartbeat came late"
+    );
+    assert_eq!(beat_with(&store, &patient, &[], &[], clean_for(5)).await.recovered_nodes, ["hasty"]);
 }
 
 #[tokio::test]

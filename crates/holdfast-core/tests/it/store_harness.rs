@@ -13,7 +13,7 @@ use holdfast_core::{
         },
         look::{self, Due, LookRequest},
         migrate,
-        node::{self, HeartbeatTimes, Recovery},
+        node::{self, HeartbeatTimes, NodeTimes, Recovery},
         turn::{self, ClaimRequest, ClaimedTurn},
     },
 };
@@ -98,7 +98,13 @@ impl Store {
     }
 
     pub(crate) async fn node(&self, id: &str) -> NodeKey {
-        node::register(&self.session, &self.statements, id).await.expect("a node")
+        self.node_with(id, 5_000, 30_000).await
+    }
+
+    /// A node that is judged by these times, in ms.
+    pub(crate) async fn node_with(&self, id: &str, interval_ms: i64, stale_after_ms: i64) -> NodeKey {
+        let times = NodeTimes { interval_ms, stale_after_ms };
+        node::register(&self.session, &self.statements, id, times).await.expect("a node")
     }
 
     pub(crate) async fn commit(&self, batch: &[CommitItem]) -> Vec<CommitOutcome> {
@@ -359,14 +365,12 @@ pub(crate) fn settling(claimed: &ClaimedActivity, node: &NodeKey, outcome: Activ
     })
 }
 
-/// Default times of a heartbeat.
+/// A heartbeat of a node with a generated id that was heard without a failure for an hour.
 pub(crate) fn times() -> HeartbeatTimes {
     HeartbeatTimes {
-        stale_after_ms: 30_000,
-        predecessor_stale_ms: None,
+        explicit: false,
         claim_limit_ms: 60_000,
-        interval_ms: 5_000,
-        recovery: Recovery::Proven,
+        recovery: Recovery::Allowed { clean_ms: 3_600_000, fresh: false },
     }
 }
 
