@@ -38,15 +38,26 @@ impl ActivityRunner {
     }
 
     /// A lease is not this node's any more: the body is told, and its slot is free after the grace period at the latest.
-    /// A commit that is on its way ends the lease itself, and says so when it came too late.
+    /// A commit that is on its way ends the lease itself, and says so when it came too late; so does what gives it back.
     pub(crate) fn lost(self: &Arc<Self>, fence: Fence, reason: AbortReason) {
         let held_by = self.lock().by_fence(fence);
-        if held_by.is_some_and(|h| !self.lock().runs(h)) || !self.keeper.let_go(Kind::Activity, fence) {
+        let ends_here =
+            held_by.is_some_and(|h| !self.lock().runs(h)) || self.returns.has(Kind::Activity, fence);
+        if ends_here || !self.keeper.let_go(Kind::Activity, fence) {
             return;
         }
         let Some(h) = held_by else { return };
-        tell::lost(&self.provider, self.lock().get_mut(h).as_deref(), fence);
+        if reason != AbortReason::Cancelled {
+            tell::lost(&self.provider, self.lock().get_mut(h).as_deref(), fence);
+        }
         self.stop(h, fence, reason);
+    }
+
+    /// The task that runs under a lease.
+    pub(crate) fn task_of(&self, fence: Fence) -> Option<ActivityKey> {
+        let mut table = self.lock();
+        let h = table.by_fence(fence)?;
+        table.get_mut(h).map(|flight| flight.claimed.key.clone())
     }
 
     /// A task was cancelled by this process: its lease is gone with its row. True: this runner goes on listening.

@@ -41,9 +41,9 @@ pub struct ActivityJob {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AbortReason {
-    /// Its task is gone: the orchestration does not want it any more, or another node has it.
+    /// Its task is gone: the orchestration does not want it any more, or it was cancelled or deleted by itself.
     Cancelled,
-    /// This node lost its leases.
+    /// Another node has the task or has ended it, or this node gives its leases up.
     Lost,
     /// The runtime stops.
     Shutdown,

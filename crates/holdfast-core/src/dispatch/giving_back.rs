@@ -28,11 +28,12 @@ impl Claimer {
                 for lease in &returned {
                     self.keeper.let_go(lease.kind, lease.fence);
                 }
+                self.returns.given_back();
                 self.provider.hints().released();
                 Ok(())
             }
             Err(error) => {
-                self.returns.put_back(returned);
+                self.returns.put_back();
                 Err(error)
             }
         }

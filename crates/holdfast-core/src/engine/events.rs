@@ -7,10 +7,9 @@ use tokio::sync::Notify;
 use crate::{
     activity::ActivityRunner,
     crossing::{AbortReason, Outbox},
-    lease::Kind,
     liveness::LivenessEvents,
     notify::Hints,
-    store::Fence,
+    store::{ActivityKey, Fence},
     turn::TurnRunner,
 };
 
@@ -33,11 +32,16 @@ impl Events {
 }
 
 impl LivenessEvents for Events {
-    fn lost(&self, kind: Kind, fence: Fence) {
-        match kind {
-            Kind::Turn => self.turns.lost(fence),
-            Kind::Activity => self.activities.lost(fence, AbortReason::Cancelled),
-        }
+    fn lost_turn(&self, fence: Fence) {
+        self.turns.lost(fence);
+    }
+
+    fn lost_activity(&self, fence: Fence, taken: bool) {
+        self.activities.lost(fence, if taken { AbortReason::Lost } else { AbortReason::Cancelled });
+    }
+
+    fn task_of(&self, fence: Fence) -> Option<ActivityKey> {
+        self.activities.task_of(fence)
     }
 
     fn declared_dead(&self) {

@@ -29,30 +29,95 @@ pub struct Returned {
 
 /// The leases to give back.
 #[derive(Debug, Default)]
-pub struct Returns(Mutex<Vec<Returned>>);
+pub struct Returns(Mutex<Leases>);
+
+#[derive(Debug, Default)]
+struct Leases {
+    waiting: Vec<Returned>,
+    /// Those that are being given back: gone for the database, and not yet for the table of held leases.
+    leaving: Vec<Returned>,
+}
 
 impl Returns {
     /// Adds one.
     pub fn push(&self, kind: Kind, fence: Fence, why: Return) {
-        self.lock().push(Returned { kind, fence, why });
+        self.lock().waiting.push(Returned { kind, fence, why });
     }
 
-    /// Takes all.
+    /// Takes all, also those that an earlier taker never reported on; they are on their way until [`Returns::given_back`] or
+    /// [`Returns::put_back`] is called.
     pub fn take(&self) -> Vec<Returned> {
-        std::mem::take(&mut *self.lock())
+        let mut leases = self.lock();
+        let mut waiting = std::mem::take(&mut leases.waiting);
+        leases.leaving.append(&mut waiting);
+        leases.leaving.clone()
     }
 
-    /// The leases that wait here.
+    /// Whether this lease is given back, or soon will be: it ends by this node's own will and is not lost.
+    pub fn has(&self, kind: Kind, fence: Fence) -> bool {
+        let leases = self.lock();
+        leases.all().any(|returned| returned.kind == kind && returned.fence == fence)
+    }
+
+    /// The leases that wait here or are on their way.
     pub fn fences(&self) -> Vec<Fence> {
-        self.lock().iter().map(|returned| returned.fence).collect()
+        self.lock().all().map(|returned| returned.fence).collect()
     }
 
-    /// Puts back those that could not be given back.
-    pub fn put_back(&self, returned: Vec<Returned>) {
-        self.lock().extend(returned);
+    /// Those that were taken are the database's again.
+    pub fn given_back(&self) {
+        self.lock().leaving.clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Returned>> {
+    /// Those that were taken could not be given back.
+    pub fn put_back(&self) {
+        let mut leases = self.lock();
+        let leaving = std::mem::take(&mut leases.leaving);
+        leases.waiting.extend(leaving);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Leases> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Leases {
+    fn all(&self) -> impl Iterator<Item = &Returned> {
+        self.waiting.iter().chain(&self.leaving)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_on_its_way_back_is_known_until_it_is_given_back() {
+        let returns = Returns::default();
+        returns.push(Kind::Turn, Fence(1), Return::Stopped);
+        assert!(returns.has(Kind::Turn, Fence(1)) && !returns.has(Kind::Activity, Fence(1)));
+        assert_eq!(returns.take().len(), 1);
+        assert!(returns.has(Kind::Turn, Fence(1)));
+        returns.given_back();
+        assert!(!returns.has(Kind::Turn, Fence(1)));
+    }
+
+    #[test]
+    fn what_a_taker_never_reported_on_is_taken_again() {
+        let returns = Returns::default();
+        returns.push(Kind::Turn, Fence(1), Return::Stopped);
+        returns.take();
+        returns.push(Kind::Turn, Fence(2), Return::Stopped);
+        assert_eq!(returns.take().len(), 2);
+    }
+
+    #[test]
+    fn what_could_not_be_given_back_waits_again() {
+        let returns = Returns::default();
+        returns.push(Kind::Turn, Fence(1), Return::Stopped);
+        returns.take();
+        returns.push(Kind::Turn, Fence(2), Return::Unstarted);
+        returns.put_back();
+        assert_eq!(returns.take().len(), 2);
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     },
     pool::{Session, SessionPurpose},
     store::{
-        NodeKey, activity,
+        ActivityKey, Fence, NodeKey, activity,
         node::{self, Heartbeat, HeartbeatTimes, NodeTimes, Recovery},
         session,
         turn::{self, RenewRequest},
@@ -223,11 +223,9 @@ impl Body {
             self.events.declared_dead();
         }
         for fence in answer.gone_turns {
-            self.events.lost(Kind::Turn, fence);
+            self.events.lost_turn(fence);
         }
-        for fence in answer.gone_activities {
-            self.events.lost(Kind::Activity, fence);
-        }
+        self.tell_gone(&answer.gone_activities).await;
         self.node.provider.counters().nodes_recovered.add(answer.recovered_nodes.len() as u64);
         for id in &answer.recovered_nodes {
             tell::recovered(self.node.provider.events(), id);
@@ -240,6 +238,26 @@ impl Body {
             self.begin_again().await?;
         }
         Ok(())
+    }
+
+    /// Says of each activity whose lease is gone whether somebody else has it. Without an answer it counts as taken: a body
+    /// that is told so goes back to the queue, and fails nothing.
+    async fn tell_gone(&mut self, gone: &[Fence]) {
+        let task = |fence: &Fence| self.events.task_of(*fence).map(|key| (*fence, key));
+        let running: Vec<(Fence, ActivityKey)> = gone.iter().filter_map(task).collect();
+        let mut taken = Some(Vec::new());
+        if !running.is_empty() {
+            let limit = self.limit();
+            let statements = Arc::clone(self.node.provider.statements());
+            let asked = async { activity::taken(self.session().await?, &statements, &running).await };
+            taken = tokio::time::timeout(limit, asked).await.ok().and_then(Result::ok);
+            if taken.is_none() {
+                self.session = None;
+            }
+        }
+        for fence in gone {
+            self.events.lost_activity(*fence, taken.as_ref().is_none_or(|taken| taken.contains(fence)));
+        }
     }
 
     /// A new epoch; what the old one still owns is free at once. Its late writes stand as long as nobody took the row.

@@ -16,20 +16,24 @@ use tokio::sync::{oneshot, watch};
 use crate::{
     config::EngineConfig,
     error::{Error, ErrorKind, Result},
-    lease::{Keeper, Kind},
+    lease::Keeper,
     limits,
     liveness::{LoopLife, Standing, body::Body, watch::Watch},
     notify::HintUser,
     provider::Provider,
     session::SessionBook,
-    store::{Fence, NodeKey},
+    store::{ActivityKey, Fence, NodeKey},
     telemetry::{Backoff, Progress},
 };
 
 /// What the liveness thread tells the runtime. Calls are short and never wait.
 pub(crate) trait LivenessEvents: Send + Sync {
-    /// A lease is not this node's any more.
-    fn lost(&self, kind: Kind, fence: Fence);
+    /// The lease of a turn is not this node's any more.
+    fn lost_turn(&self, fence: Fence);
+    /// The lease of an activity is not this node's any more: somebody else has `taken` the task, or it was cancelled.
+    fn lost_activity(&self, fence: Fence, taken: bool);
+    /// The task that runs here under a lease.
+    fn task_of(&self, fence: Fence) -> Option<ActivityKey>;
     /// The node row was gone: live frames cannot be trusted any more.
     fn declared_dead(&self);
     /// Others' work was released, or own claims came back: there may be something to claim.

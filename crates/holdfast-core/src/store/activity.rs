@@ -204,6 +204,21 @@ pub async fn gone(
     gone_with(session, statements, &statements.activity_list_gone, node, fences).await
 }
 
+/// Of tasks whose lease is gone, the leases of those that somebody else has or has ended; the others were cancelled or
+/// deleted.
+pub async fn taken(
+    session: &Session,
+    statements: &Statements,
+    tasks: &[(Fence, ActivityKey)],
+) -> Result<Vec<Fence>> {
+    let instances: Vec<&str> = tasks.iter().map(|(_, key)| key.instance.as_str()).collect();
+    let executions: Vec<i64> = tasks.iter().map(|(_, key)| key.execution).collect();
+    let events: Vec<i32> = tasks.iter().map(|(_, key)| key.event).collect();
+    let held: Vec<i64> = tasks.iter().map(|(fence, _)| fence.0).collect();
+    let params: [&(dyn ToSql + Sync); 4] = [&instances, &executions, &events, &held];
+    fences(&single(session, statements, &statements.activity_list_taken, &params).await?)
+}
+
 /// What a running body told last.
 #[derive(Debug, Clone)]
 pub struct Beat {

@@ -87,6 +87,7 @@ statements! {
     activity_beat: "activity/beat", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY];
     activity_free: "activity/free", [TEXT, INT8, INT8];
     activity_list_gone: "activity/list_gone", [TEXT, INT8, INT8_ARRAY];
+    activity_list_taken: "activity/list_taken", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
     activity_recover: "activity/recover", [INT8];
     activity_abandon: "activity/abandon", [TEXT, INT8, INT8_ARRAY, BOOL];
     activity_release: "activity/release", [TEXT, INT8, INT8_ARRAY, INT8];

@@ -229,11 +229,12 @@ impl TurnRunner {
     }
 
     /// A lease is not this node's any more. The turn may still end; a commit that is on its way ends the lease itself, and
-    /// says so when it came too late.
+    /// says so when it came too late; so does what gives it back.
     pub(crate) fn lost(&self, fence: Fence) {
         let flight = |flight: &Flight| (flight.claimed.instance.clone(), flight.execution.is_none());
         let (instance, settling) = self.lock().by_fence(fence).map(flight).unzip();
-        if settling != Some(true) && self.keeper.let_go(Kind::Turn, fence) {
+        let ends_here = settling == Some(true) || self.returns.has(Kind::Turn, fence);
+        if !ends_here && self.keeper.let_go(Kind::Turn, fence) {
             self.tell_lost(instance.as_deref(), fence);
         }
     }

@@ -34,8 +34,12 @@ fn go() -> MessageBody {
 
 /// An engine without a host: the test is the host.
 async fn bare(config: EngineConfig) -> (Arc<Provider>, Arc<Engine>, Client) {
+    bare_in(&TestDatabase::get().schema(), config).await
+}
+
+async fn bare_in(schema: &str, config: EngineConfig) -> (Arc<Provider>, Arc<Engine>, Client) {
     let database = TestDatabase::get();
-    let connected = Provider::connect(database.url(), &database.schema(), database.pool_config()).await;
+    let connected = Provider::connect(database.url(), schema, database.pool_config()).await;
     let provider = connected.expect("connect");
     let handlers = Handlers::parse(&steps().handlers()).expect("valid handlers");
     let engine = Engine::start(Arc::clone(&provider), config, handlers).await.expect("start");
@@ -46,6 +50,37 @@ async fn bare(config: EngineConfig) -> (Arc<Provider>, Arc<Engine>, Client) {
 async fn next(engine: &Engine) -> Value {
     let text = tokio::time::timeout(PATIENCE, engine.next(64)).await.expect("a batch in time");
     serde_json::from_str(&text.expect("the engine runs")).expect("a batch is JSON")
+}
+
+/// Why a body is told to stop when `change` happens to its task.
+async fn reason_after(change: &str) -> (Value, u64) {
+    let mut config = EngineConfig::default();
+    config.liveness.heartbeat_interval = Duration::from_millis(100);
+    let schema = TestDatabase::get().schema();
+    let (provider, engine, client) = bare_in(&schema, config).await;
+    start(&client, "a", "steps", json!(0)).await;
+    let h = next(&engine).await["turns"][0]["h"].clone();
+    let work = json!({ "activity": { "step": 0, "name": "work", "input": null } });
+    let reply = json!({ "h": h, "n": 0, "c": [work], "o": "waiting" });
+    engine.complete(json!({ "turns": [reply] }).to_string());
+    let job = next(&engine).await["activities"][0]["h"].clone();
+    sql_at(TestDatabase::get().url(), &schema, change).await;
+    let abort = next(&engine).await["aborts"][0].clone();
+    assert_eq!(abort["h"], job);
+    let told = provider.counters().leases_lost.get();
+    engine.shutdown(Duration::ZERO).await;
+    provider.close(Duration::from_secs(1)).await;
+    (abort["reason"].clone(), told)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_hears_whether_its_task_was_taken_or_cancelled() {
+    let taken = "update @activity_queue set fence = fence + 1000, owner = 'other'";
+    assert_eq!(reason_after(taken).await, (json!("lost"), 1));
+    let ended = "with gone as (delete from @activity_queue returning instance, execution, event) insert into @inbox (instance, kind, \
+                 execution, source, data) select instance, 'ActivityCompleted', execution, event, 'null' from gone";
+    assert_eq!(reason_after(ended).await, (json!("lost"), 1));
+    assert_eq!(reason_after("delete from @activity_queue").await, (json!("cancelled"), 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
