@@ -1,23 +1,29 @@
 //! The client class.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use holdfast_core::{
     client::{Client, StandaloneClient, standalone_wire, wire},
     error::Result,
     manage::{self, Manager},
 };
+use napi::{Env, bindgen_prelude::PromiseRaw};
 use napi_derive::napi;
 
-use crate::{abort::Tickets, failure::JsTextOutcome, provider::JsPostgresProvider};
+use crate::{abort::Tickets, failure::JsTextOutcome, life, provider::JsPostgresProvider};
 
-/// A client.
-#[napi]
-pub struct JsClient {
+/// What a client's calls need; they go on without its object.
+struct Sides {
     inner: Client,
     manager: Manager,
     standalone: StandaloneClient,
     tickets: Tickets,
+}
+
+/// A client.
+#[napi]
+pub struct JsClient {
+    sides: Arc<Sides>,
 }
 
 #[napi]
@@ -25,73 +31,137 @@ impl JsClient {
     /// A client of a provider; no I/O.
     #[napi(constructor)]
     pub fn new(provider: &JsPostgresProvider) -> Self {
-        Self {
+        let sides = Sides {
             inner: Client::new(provider.inner.clone()),
             manager: Manager::new(provider.inner.clone()),
             standalone: StandaloneClient::new(provider.inner.clone()),
             tickets: Tickets::default(),
-        }
+        };
+        Self { sides: Arc::new(sides) }
     }
 
     /// A ticket for one call of this client, which must follow.
     #[napi]
     pub fn take_ticket(&self) -> u32 {
-        self.tickets.take()
+        self.sides.tickets.take()
     }
 
     /// Gives up the call with this ticket.
     #[napi]
     pub fn give_up(&self, ticket: u32) {
-        self.tickets.fire(ticket);
+        self.sides.tickets.fire(ticket);
     }
 
     /// Starts instances; JSON in, JSON out.
     #[napi]
-    pub async fn start(&self, items: String, ticket: Option<u32>) -> JsTextOutcome {
-        self.tickets.run(ticket, wire::start(&self.inner, &items)).await.into()
+    pub fn start<'env>(
+        &self,
+        env: &'env Env,
+        items: String,
+        ticket: Option<u32>,
+    ) -> napi::Result<PromiseRaw<'env, JsTextOutcome>> {
+        let sides = Arc::clone(&self.sides);
+        life::promise(env, async move {
+            sides.tickets.run(ticket, wire::start(&sides.inner, &items)).await.into()
+        })
     }
 
     /// Sends one message; JSON in, JSON out.
     #[napi]
-    pub async fn send(&self, item: String, ticket: Option<u32>) -> JsTextOutcome {
-        self.tickets.run(ticket, wire::send(&self.inner, &item)).await.into()
+    pub fn send<'env>(
+        &self,
+        env: &'env Env,
+        item: String,
+        ticket: Option<u32>,
+    ) -> napi::Result<PromiseRaw<'env, JsTextOutcome>> {
+        let sides = Arc::clone(&self.sides);
+        life::promise(
+            env,
+            async move { sides.tickets.run(ticket, wire::send(&sides.inner, &item)).await.into() },
+        )
     }
 
     /// An instance as JSON, or `null`.
     #[napi]
-    pub async fn get(&self, instance: String, ticket: Option<u32>) -> JsTextOutcome {
-        self.tickets.run(ticket, wire::get(&self.inner, &instance)).await.into()
+    pub fn get<'env>(
+        &self,
+        env: &'env Env,
+        instance: String,
+        ticket: Option<u32>,
+    ) -> napi::Result<PromiseRaw<'env, JsTextOutcome>> {
+        let sides = Arc::clone(&self.sides);
+        life::promise(env, async move {
+            sides.tickets.run(ticket, wire::get(&sides.inner, &instance)).await.into()
+        })
     }
 
     /// The ended instance as JSON, or `null` when the limit runs out first.
     #[napi]
-    pub async fn wait(&self, instance: String, limit_ms: f64, ticket: Option<u32>) -> JsTextOutcome {
+    pub fn wait<'env>(
+        &self,
+        env: &'env Env,
+        instance: String,
+        limit_ms: f64,
+        ticket: Option<u32>,
+    ) -> napi::Result<PromiseRaw<'env, JsTextOutcome>> {
+        let sides = Arc::clone(&self.sides);
         let limit = Duration::try_from_secs_f64(limit_ms / 1000.0).unwrap_or(Duration::MAX);
-        self.tickets.run(ticket, wire::wait(&self.inner, &instance, limit)).await.into()
+        life::promise(env, async move {
+            sides.tickets.run(ticket, wire::wait(&sides.inner, &instance, limit)).await.into()
+        })
     }
 
     /// History of one execution as JSON.
     #[napi]
-    pub async fn history(&self, instance: String, execution: i64) -> JsTextOutcome {
-        let history: Result<String> = wire::history(&self.inner, &instance, execution).await;
-        history.into()
+    pub fn history<'env>(
+        &self,
+        env: &'env Env,
+        instance: String,
+        execution: i64,
+    ) -> napi::Result<PromiseRaw<'env, JsTextOutcome>> {
+        let sides = Arc::clone(&self.sides);
+        life::promise(env, async move {
+            let history: Result<String> = wire::history(&sides.inner, &instance, execution).await;
+            history.into()
+        })
     }
 
     /// Queues standalone activities; JSON in, JSON out.
     #[napi]
-    pub async fn enqueue(&self, tasks: String) -> JsTextOutcome {
-        standalone_wire::enqueue(&self.standalone, &tasks).await.into()
+    pub fn enqueue<'env>(
+        &self,
+        env: &'env Env,
+        tasks: String,
+    ) -> napi::Result<PromiseRaw<'env, JsTextOutcome>> {
+        let sides = Arc::clone(&self.sides);
+        life::promise(env, async move { standalone_wire::enqueue(&sides.standalone, &tasks).await.into() })
     }
 
     /// Carries out a request about standalone activities; JSON in, JSON out.
     #[napi]
-    pub async fn standalone(&self, request: String, ticket: Option<u32>) -> JsTextOutcome {
-        self.tickets.run(ticket, standalone_wire::ask(&self.standalone, &request)).await.into()
+    pub fn standalone<'env>(
+        &self,
+        env: &'env Env,
+        request: String,
+        ticket: Option<u32>,
+    ) -> napi::Result<PromiseRaw<'env, JsTextOutcome>> {
+        let sides = Arc::clone(&self.sides);
+        life::promise(env, async move {
+            sides.tickets.run(ticket, standalone_wire::ask(&sides.standalone, &request)).await.into()
+        })
     }
 
     /// Carries out a management request; JSON in, JSON out.
     #[napi]
-    pub async fn manage(&self, request: String, ticket: Option<u32>) -> JsTextOutcome {
-        self.tickets.run(ticket, manage::wire::manage(&self.manager, &request)).await.into()
+    pub fn manage<'env>(
+        &self,
+        env: &'env Env,
+        request: String,
+        ticket: Option<u32>,
+    ) -> napi::Result<PromiseRaw<'env, JsTextOutcome>> {
+        let sides = Arc::clone(&self.sides);
+        life::promise(env, async move {
+            sides.tickets.run(ticket, manage::wire::manage(&sides.manager, &request)).await.into()
+        })
     }
 }

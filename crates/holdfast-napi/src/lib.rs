@@ -1,11 +1,13 @@
 //! The Node binding: conversion only. Every decision lives in `holdfast-core`.
 //!
-//! Native async methods never reject: they resolve to `{ value }` or `{ failure }`, and the TypeScript side throws.
+//! Native async methods never reject: they resolve to `{ value }` or `{ failure }`, and the TypeScript side throws. None borrows
+//! its object while it runs (`life`).
 
 mod abort;
 mod client;
 mod doctor;
 mod failure;
+mod life;
 mod logging;
 mod options;
 mod provider;

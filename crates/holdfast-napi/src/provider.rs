@@ -7,11 +7,16 @@ use holdfast_core::{
     pool::Pool,
     provider::{Provider, ProviderConfig},
 };
-use napi::{bindgen_prelude::Function, threadsafe_function::ThreadsafeFunctionCallMode};
+use napi::{
+    Env,
+    bindgen_prelude::{Function, PromiseRaw},
+    threadsafe_function::ThreadsafeFunctionCallMode,
+};
 use napi_derive::napi;
 
 use crate::{
     failure::{JsFailure, JsOutcome},
+    life,
     options::JsPoolOptions,
 };
 
@@ -37,31 +42,44 @@ pub struct JsProviderOutcome {
 impl JsPostgresProvider {
     /// Connects and brings the schema up to this version.
     #[napi]
-    pub async fn connect(url: String, schema: String, options: JsPoolOptions) -> JsProviderOutcome {
-        let connected = async { Provider::connect(&url, &schema, ProviderConfig::try_from(options)?).await };
-        match connected.await {
-            Ok(inner) => JsProviderOutcome { value: Some(Self { inner }), failure: None },
-            Err(error) => JsProviderOutcome { value: None, failure: Some(error.into()) },
-        }
+    pub fn connect(
+        env: &Env,
+        url: String,
+        schema: String,
+        options: JsPoolOptions,
+    ) -> napi::Result<PromiseRaw<'_, JsProviderOutcome>> {
+        life::promise(env, async move {
+            let connected =
+                async { Provider::connect(&url, &schema, ProviderConfig::try_from(options)?).await };
+            match connected.await {
+                Ok(inner) => JsProviderOutcome { value: Some(Self { inner }), failure: None },
+                Err(error) => JsProviderOutcome { value: None, failure: Some(error.into()) },
+            }
+        })
     }
 
     /// Commits what is queued and gives up this share of the pool.
     #[napi]
-    pub async fn close(&self) -> JsOutcome {
-        self.inner.close(CLOSE_LIMIT).await;
-        Ok(()).into()
+    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, JsOutcome>> {
+        let provider = Arc::clone(&self.inner);
+        life::promise(env, async move {
+            provider.close(CLOSE_LIMIT).await;
+            Ok(()).into()
+        })
     }
 
     /// Makes sure that a connection is there and answers.
     #[napi]
-    pub async fn warm(&self) -> JsOutcome {
-        self.inner.pool().warm().await.into()
+    pub fn warm<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, JsOutcome>> {
+        let provider = Arc::clone(&self.inner);
+        life::promise(env, async move { provider.pool().warm().await.into() })
     }
 
     /// Proves that a session of the server's own can be had.
     #[napi]
-    pub async fn probe_direct_session(&self) -> JsOutcome {
-        self.inner.pool().probe_direct().await.into()
+    pub fn probe_direct_session<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, JsOutcome>> {
+        let provider = Arc::clone(&self.inner);
+        life::promise(env, async move { provider.pool().probe_direct().await.into() })
     }
 
     /// Closes every hub and every pool of the process.

@@ -11,16 +11,17 @@ use holdfast_core::{
     error::{Error, ErrorKind, Result},
     provider::Provider,
 };
+use napi::{Env, bindgen_prelude::PromiseRaw};
 use napi_derive::napi;
 
-use crate::{failure::JsOutcome, options::JsRuntimeOptions, provider::JsPostgresProvider};
+use crate::{failure::JsOutcome, life, options::JsRuntimeOptions, provider::JsPostgresProvider};
 
 /// A runtime.
 #[napi]
 pub struct JsRuntime {
     provider: Arc<Provider>,
     options: Mutex<Option<JsRuntimeOptions>>,
-    engine: OnceLock<Arc<Engine>>,
+    engine: Arc<OnceLock<Arc<Engine>>>,
 }
 
 #[napi]
@@ -31,20 +32,23 @@ impl JsRuntime {
         Self {
             provider: Arc::clone(&provider.inner),
             options: Mutex::new(Some(options)),
-            engine: OnceLock::new(),
+            engine: Arc::default(),
         }
     }
 
     /// Registers the node and begins to claim what the handlers can run.
     #[napi]
-    pub async fn start(&self, handlers: String) -> JsOutcome {
-        self.try_start(&handlers).await.into()
+    pub fn start<'env>(&self, env: &'env Env, handlers: String) -> napi::Result<PromiseRaw<'env, JsOutcome>> {
+        let (provider, engine) = (Arc::clone(&self.provider), Arc::clone(&self.engine));
+        let options = self.options.lock().unwrap_or_else(PoisonError::into_inner).take();
+        life::promise(env, async move { start(provider, options, &handlers, &engine).await.into() })
     }
 
     /// The next batch, or `null` once the runtime has stopped.
     #[napi]
-    pub async fn next(&self, max: u32) -> Option<String> {
-        self.engine.get()?.next(max as usize).await
+    pub fn next<'env>(&self, env: &'env Env, max: u32) -> napi::Result<PromiseRaw<'env, Option<String>>> {
+        let engine = self.engine.get().map(Arc::clone);
+        life::promise(env, async move { engine?.next(max as usize).await })
     }
 
     /// Answers to a batch.
@@ -63,11 +67,19 @@ impl JsRuntime {
 
     /// Drains for at most `timeout_ms`, then stops.
     #[napi]
-    pub async fn shutdown(&self, timeout_ms: f64) -> JsOutcome {
-        if let Some(engine) = self.engine.get() {
-            engine.shutdown(Duration::try_from_secs_f64(timeout_ms / 1000.0).unwrap_or_default()).await;
-        }
-        Ok(()).into()
+    pub fn shutdown<'env>(
+        &self,
+        env: &'env Env,
+        timeout_ms: f64,
+    ) -> napi::Result<PromiseRaw<'env, JsOutcome>> {
+        let engine = self.engine.get().map(Arc::clone);
+        let limit = Duration::try_from_secs_f64(timeout_ms / 1000.0).unwrap_or_default();
+        life::promise(env, async move {
+            if let Some(engine) = engine {
+                engine.shutdown(limit).await;
+            }
+            Ok(()).into()
+        })
     }
 
     /// A shutdown in progress waits no longer for what runs.
@@ -99,12 +111,16 @@ impl JsRuntime {
         let health = self.engine.get()?.health();
         serde_json::to_string(&health).ok()
     }
+}
 
-    async fn try_start(&self, handlers: &str) -> Result<()> {
-        let handlers = Handlers::parse(handlers)?;
-        let taken = self.options.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let options = taken.ok_or_else(|| Error::new(ErrorKind::Invalid, "a runtime can be started once"))?;
-        let engine = Engine::start(Arc::clone(&self.provider), options.try_into()?, handlers).await?;
-        self.engine.set(engine).map_err(|_| Error::new(ErrorKind::Internal, "the runtime was started twice"))
-    }
+async fn start(
+    provider: Arc<Provider>,
+    options: Option<JsRuntimeOptions>,
+    handlers: &str,
+    started: &OnceLock<Arc<Engine>>,
+) -> Result<()> {
+    let handlers = Handlers::parse(handlers)?;
+    let options = options.ok_or_else(|| Error::new(ErrorKind::Invalid, "a runtime can be started once"))?;
+    let engine = Engine::start(provider, options.try_into()?, handlers).await?;
+    started.set(engine).map_err(|_| Error::new(ErrorKind::Internal, "the runtime was started twice"))
 }
