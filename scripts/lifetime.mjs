@@ -77,7 +77,7 @@ for (const part of options.part) {
   if (signal !== null) faults.push('did not end by itself')
   if (left > 0) faults.push(`left ${left} sessions`)
   if (report !== null) {
-    for (const field of ['rssMb', 'threads', 'descriptors', 'resources']) {
+    for (const field of ['rssMb', 'threads', 'descriptors', 'resources', 'sessions']) {
       const { first, second } = halves(report.seen, field)
       if (second - first > (field === 'rssMb' ? GROWTH_MB : 0)) faults.push(`${field} grew from ${first} to ${second}`)
     }

@@ -2,12 +2,37 @@
 // must end by itself; whoever started it sees whether it does.
 
 import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Worker, isMainThread, workerData } from 'node:worker_threads'
+
+import pg from 'pg'
 
 import { Client, PostgresProvider, Runtime } from '../../index.mjs'
 
-/** What this process holds, after a collection. */
-export function holdings() {
+/** How long what was let go may take to be gone: a goodbye to the database takes a moment. */
+const SETTLE_MS = 3000
+
+/** What this process and its sessions hold, after a collection: the least that is seen within a while. */
+async function holdings(url) {
+  const until = Date.now() + SETTLE_MS
+  let least = { ...look(), sessions: await sessions(url) }
+  while (Date.now() < until) {
+    await delay(100)
+    const now = { ...look(), sessions: await sessions(url) }
+    least = Object.fromEntries(Object.entries(now).map(([field, value]) => [field, Math.min(value, least[field])]))
+  }
+  return least
+}
+
+async function sessions(url) {
+  const client = new pg.Client({ connectionString: url, application_name: 'lifetime' })
+  await client.connect()
+  const { rows } = await client.query("select count(*)::int as n from pg_stat_activity where application_name like 'holdfast%'")
+  await client.end()
+  return rows[0].n
+}
+
+function look() {
   globalThis.gc?.()
   const status = readFileSync('/proc/self/status', 'utf8')
   const number = (field) => Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1])
@@ -52,7 +77,7 @@ async function many(url, count, name, wanted) {
       if (odd !== undefined) throw new Error(`an end that is not ${wanted}: ${JSON.stringify(odd)}`)
     }
     for (let left = ids.length; left > 0; left -= 1000) await client.deleteInstanceBulk({ limit: 1000 })
-    seen.push(holdings())
+    seen.push(await holdings(url))
   }
   await runtime.shutdown()
   await provider.close()
@@ -71,7 +96,7 @@ async function cycles(url, count) {
     const { status } = await client.waitForOrchestration(`cycle-${n}`, 30_000)
     if (status !== 'Completed') throw new Error(`cycle ${n} ended as ${status}`)
     await runtime.shutdown()
-    if ((n + 1) % Math.ceil(count / 10) === 0) seen.push(holdings())
+    if ((n + 1) % Math.ceil(count / 10) === 0) seen.push(await holdings(url))
   }
   await provider.close()
   return seen
@@ -79,7 +104,7 @@ async function cycles(url, count) {
 
 /** Runtimes in worker threads, made and ended, some without a goodbye. */
 async function threads(url, count) {
-  const seen = [holdings()]
+  const seen = [await holdings(url)]
   for (let round = 0; round < 3; round++) {
     await Promise.all(Array.from({ length: count }, (_, n) => new Promise((resolve, reject) => {
       const worker = new Worker(new URL(import.meta.url), { workerData: { url, id: `thread-${round}-${n}`, leaves: n % 4 === 0 } })
@@ -87,7 +112,7 @@ async function threads(url, count) {
       worker.once('message', () => n % 4 === 0 && worker.terminate())
       worker.once('exit', resolve)
     })))
-    seen.push(holdings())
+    seen.push(await holdings(url))
   }
   return seen
 }
