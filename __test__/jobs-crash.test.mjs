@@ -43,6 +43,7 @@ describe('workers with jobs', { concurrency: 2 }, () => {
     await last.stop()
     assert.equal(new Set(effects()).size, 200)
     assert.ok(effects().length < 200 + 3 * 16 + 1, 'only what ran at a kill ran twice')
+    assert.deepEqual(await client.audit(), [])
     const { activities } = await client.listActivities({ limit: 1000 })
     assert.ok(activities.every((job) => job.status === 'Completed') && activities.length === 200)
   })
@@ -72,6 +73,7 @@ describe('workers with jobs', { concurrency: 2 }, () => {
     assert.ok(deaths >= 3 && deaths <= 4, `the killer started at most maxAttempts + 1 times, not ${deaths}`)
     const dead = (await client.listActivities({ status: 'Poisoned' })).activities
     assert.deepEqual(dead.map((job) => [job.id, job.error.code]), [['killer', 'POISONED']])
+    assert.deepEqual(await client.audit(), [])
     await client.deleteActivity('killer')
     assert.equal((await killer.status()).status, 'NotFound')
   })

@@ -27,7 +27,7 @@ const seed = Number(options.seed)
 if (!options['no-build'] && (await run(process.execPath, [path.join(root, 'scripts/build.mjs')])).code !== 0) process.exit(1)
 
 const { Client, PostgresProvider } = await import('../index.mjs')
-const { audit, recoveryTimes, settle } = await import('./chaos/audit.mjs')
+const { audit, keepAuditing, recoveryTimes, settle } = await import('./chaos/audit.mjs')
 const { inject, randomFrom } = await import('./chaos/faults.mjs')
 const { load } = await import('./chaos/load.mjs')
 const { PROGRAMS } = await import('./chaos/programs.mjs')
@@ -41,17 +41,20 @@ const client = new Client(provider)
 const until = Date.now() + Number(options.seconds) * 1000
 const from = Date.now()
 const say = (kind) => options.json || console.log(`${((Date.now() - from) / 1000).toFixed(1)} s ${kind}`)
+const db = new pg.Pool({ connectionString: world.database.url, max: 2 })
+db.on('error', () => {})
+const orphans = keepAuditing(world.database.url)
 const [faults, accepted] = await Promise.all([
-  inject(world, randomFrom(seed), until, say),
+  inject(world, seed, until, say),
   load(client, randomFrom(seed + 1), until, Number(options.callers)),
 ])
 await provider.close()
-const db = new pg.Pool({ connectionString: world.database.url, max: 2 })
-db.on('error', () => {})
 const open = await settle(db)
+const { looks, findings } = await orphans.end()
 const result = await audit(db, world.ledger, accepted, ({ kind, n }) => PROGRAMS[kind].expected(n))
 const times = (await recoveryTimes(world.ledger, world.kills)).sort((a, b) => a - b)
 const p99 = times[Math.max(0, Math.ceil(times.length * 0.99) - 1)] ?? null
+result.violations.push(...findings)
 await db.end()
 await world.stop()
 
@@ -67,6 +70,7 @@ const report = {
   recoveryP99Ms: p99,
   recoveries: times.length,
   stillOpen: open,
+  audits: looks,
 }
 for (const text of result.violations.slice(0, 20)) console.log(`violation: ${text}`)
 if (options.json) console.log(JSON.stringify(report))

@@ -1,7 +1,14 @@
-// What must hold after a chaos run, asked of the database, of the ledger and of what the client was told.
+// What must hold during and after a chaos run, asked of the database, of the ledger and of what the client was told.
+
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { Client, PostgresProvider } from '../../index.mjs'
 
 /** A limit for what was accepted to end after the last fault. */
 const SETTLE_MS = 120_000
+
+/** From one look for orphans to the next. */
+const LOOK_MS = 3000
 
 const ENDS = new Set(['OrchestrationCompleted', 'OrchestrationFailed', 'OrchestrationContinuedAsNew'])
 
@@ -19,6 +26,43 @@ export async function settle(db, expected) {
     const { rows } = await db.query(SQL.open)
     if (rows[0].n === 0 || Date.now() > until) return rows[0].n
     await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+}
+
+/**
+ * Looks for orphans again and again, past the bad network; a look that the database does not answer is not counted. `end()`
+ * takes a last one and gives `{ looks, findings }`.
+ */
+export function keepAuditing(url) {
+  const findings = new Set()
+  const over = new AbortController()
+  let looks = 0
+  let provider
+  async function look() {
+    provider ??= await PostgresProvider.connect(url, { maxClients: 1 })
+    for (const { what, instance, event } of await new Client(provider).audit()) {
+      findings.add(`${instance}${event === null ? '' : `, event ${event}`}: ${what}`)
+    }
+    looks += 1
+  }
+  async function keep() {
+    while (!over.signal.aborted) {
+      await look().catch((error) => {
+        if (!error.retryable) throw error
+      })
+      await delay(LOOK_MS, undefined, { signal: over.signal }).catch(() => {})
+    }
+  }
+  const kept = keep()
+  kept.catch(() => over.abort())
+  return {
+    async end() {
+      over.abort()
+      await kept
+      await look()
+      await provider.close()
+      return { looks, findings: [...findings] }
+    },
   }
 }
 

@@ -1,4 +1,4 @@
-// The faults of a chaos run, one after the other, in an order made from the seed. Every kind comes before any comes again.
+// The faults of a chaos run, in an order made from the seed. In each line every kind comes before any comes again.
 
 import { setTimeout as delay } from 'node:timers/promises'
 
@@ -79,11 +79,18 @@ const FAULTS = {
   },
 }
 
-/** Kinds of faults, with how often each comes in a round. */
-const ROUND = { workerKill: 3, workerPause: 1, dbStop: 1, backendTerminate: 1, netCut: 1, netSlow: 1, netBlackhole: 1, netReset: 1, bouncerRestart: 1, loopBlock: 1 }
+/**
+ * Two lines of faults run side by side, so that processes also die while the database is away. Each kind with how often it
+ * comes in a round of its line, and the pauses between faults in ms: what stands between the processes and their data gets
+ * long enough ones that work goes on at all.
+ */
+const LINES = [
+  { round: { workerKill: 4, workerPause: 1, loopBlock: 1 }, pauseMs: [100, 2500] },
+  { round: { dbStop: 2, backendTerminate: 1, netCut: 1, netSlow: 1, netBlackhole: 1, netReset: 1, bouncerRestart: 1 }, pauseMs: [500, 3500] },
+]
 
-function shuffled(random) {
-  const kinds = Object.entries(ROUND).flatMap(([kind, times]) => Array(times).fill(kind))
+function shuffled(random, round) {
+  const kinds = Object.entries(round).flatMap(([kind, times]) => Array(times).fill(kind))
   for (let i = kinds.length - 1; i > 0; i--) {
     const j = between(random, 0, i + 1)
     ;[kinds[i], kinds[j]] = [kinds[j], kinds[i]]
@@ -92,15 +99,19 @@ function shuffled(random) {
 }
 
 /** Injects faults until `until`; gives the number of each kind. */
-export async function inject(world, random, until, say) {
+export async function inject(world, seed, until, say) {
   const counts = Object.fromEntries(Object.keys(FAULTS).map((kind) => [kind, 0]))
-  while (Date.now() < until) {
-    for (const kind of shuffled(random)) {
-      if (Date.now() >= until) break
-      say(kind)
-      if ((await FAULTS[kind](world, random)) !== false) counts[kind] += 1
-      await delay(between(random, 100, 900))
+  async function line({ round, pauseMs }, place) {
+    const random = randomFrom(seed + 1000 * place)
+    while (Date.now() < until) {
+      for (const kind of shuffled(random, round)) {
+        if (Date.now() >= until) break
+        say(kind)
+        if ((await FAULTS[kind](world, random)) !== false) counts[kind] += 1
+        await delay(between(random, ...pauseMs))
+      }
     }
   }
+  await Promise.all(LINES.map(line))
   return counts
 }
