@@ -61,7 +61,7 @@ function measure(system, workload, url) {
   const args = [path.join(benches, 'lib/measure.mjs'), system, workload, url, ...size]
   return new Promise((resolve) => {
     const child = spawn(executable(), args, { stdio: ['ignore', 'pipe', 'inherit'] })
-    const timer = setTimeout(() => child.kill('SIGKILL'), 300_000)
+    const timer = setTimeout(() => child.kill('SIGKILL'), WORKLOADS[workload].limitMs ?? 300_000)
     let text = ''
     child.stdout.on('data', (chunk) => {
       text += chunk

@@ -177,6 +177,29 @@ export const WORKLOADS = {
       return { figure: Math.round(figure), more: { tenEventsMs: Math.round(few) } }
     },
   },
+  memory: {
+    unit: 'MB at 1 000 in flight', better: 'less', size: 200_000, limitMs: 1_800_000,
+    what: 'workflows of 3 steps, 1 000 in flight all the time: what their process has resident',
+    async run({ system, size }) {
+      await system.startWorker()
+      const [resident, from] = [[], now()]
+      let done = 0
+      const watching = setInterval(() => resident.push({ done, mb: process.memoryUsage.rss() / 2 ** 20 }), 250)
+      await callers(size, 1000, async () => {
+        await system.result(await system.start('chain', 3, VALUE))
+        done += 1
+      })
+      clearInterval(watching)
+      // The last thousand leave fewer in flight.
+      const within = (begin, end) => resident.filter((each) => each.done >= begin * size && each.done < end * size - 1000).map(({ mb }) => mb)
+      const of = (values) => Math.round(median(values))
+      const more = {
+        firstHalfMb: of(within(0.1, 0.5)), secondHalfMb: of(within(0.5, 1)), peakMb: Math.round(Math.max(...within(0, 1))),
+        workflowsPerS: perSecond(size, now() - from),
+      }
+      return { figure: of(within(0.1, 1)), more }
+    },
+  },
   payload: {
     unit: 'workflows/s', better: 'more', size: 300, what: 'workflows of 3 steps that hand 100 KiB on',
     run: (bench) => burst(bench, payload(100 * 1024)),

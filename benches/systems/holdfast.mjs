@@ -39,7 +39,7 @@ export const name = 'holdfast'
 export const packages = []
 export const settings = { runtime: 'orchestrationConcurrency 200, workerConcurrency 400', pool: 8 }
 export const sizes = { workflow3: 8000, jobs: 40_000, enqueue: 40_000, sequential: 2000, fanout: 1000, contention: 40_000 }
-export const serves = ['workflow3', 'workflow3-callers', 'jobs', 'enqueue', 'latency', 'fanout', 'sequential', 'idle', 'contention', 'replay', 'payload']
+export const serves = ['workflow3', 'workflow3-callers', 'jobs', 'enqueue', 'latency', 'fanout', 'sequential', 'idle', 'contention', 'replay', 'memory', 'payload']
 export const openJobs = 'select count(*)::int n from holdfast.activity_queue'
 export const openWorkflows = 'select count(*)::int n from holdfast.turn_queue'
 
