@@ -2,8 +2,21 @@
 //!
 //! `std::time::Instant` stands still during a suspend on Linux, so a node that slept for an hour would take its last
 //! heartbeat for a fresh one. It never goes backwards and says nothing about the time of day.
+//!
+//! What paces and waits asks [`now`], the clock that tokio's timers follow. So the simulation, where that one is virtual,
+//! drives both.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Now, by the clock of the timers.
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+/// Time since an earlier reading of it; zero when it is a later one.
+pub(crate) fn since(earlier: Instant) -> Duration {
+    now().saturating_duration_since(earlier)
+}
 
 /// A reading of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,6 +25,10 @@ pub(crate) struct Moment(Duration);
 impl Moment {
     /// Now.
     pub(crate) fn now() -> Self {
+        #[cfg(any(test, feature = "sim"))]
+        if let Some(reading) = simulated::reading() {
+            return Self(reading);
+        }
         Self(reading())
     }
 
@@ -42,6 +59,30 @@ fn reading() -> Duration {
     START.get_or_init(std::time::Instant::now).elapsed()
 }
 
+#[cfg(any(test, feature = "sim"))]
+pub(crate) mod simulated {
+    //! The clock of a thread that simulates: tokio's, and what the machine of the simulated node slept beside it.
+
+    use std::{
+        cell::Cell,
+        time::{Duration, Instant},
+    };
+
+    thread_local! {
+        static BEGIN: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
+    }
+
+    /// From here on moments of this thread are counted by tokio's clock from `begin` on, with `slept` beside; `None` gives
+    /// them back to the machine.
+    pub(crate) fn count_from(begin: Option<(Instant, Duration)>) {
+        BEGIN.set(begin);
+    }
+
+    pub(super) fn reading() -> Option<Duration> {
+        BEGIN.get().map(|(begin, slept)| super::since(begin) + slept)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,5 +94,16 @@ mod tests {
         assert!(second >= first);
         assert_eq!(first.since(first.plus(Duration::from_secs(1))), Duration::ZERO);
         assert_eq!(first.plus(Duration::from_secs(1)).since(first), Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_simulated_node_counts_the_time_of_the_timers_and_its_sleep() {
+        simulated::count_from(Some((now(), Duration::ZERO)));
+        let first = Moment::now();
+        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        assert_eq!(Moment::now().since(first), Duration::from_secs(3_600));
+        simulated::count_from(Some((now(), Duration::from_secs(7_200))));
+        assert_eq!(Moment::now().since(first), Duration::from_secs(7_200));
+        simulated::count_from(None);
     }
 }

@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::{
     activity::{ActivityLimits, ActivityRunner},
-    clock::Moment,
+    clock::{self, Moment},
     config::EngineConfig,
     crossing::{AbortReason, Outbox},
     dispatch::{Claimer, FreeSlots, Handlers},
@@ -168,9 +168,9 @@ impl Engine {
         // The claimer sees this at its next step.
         let _ = self.stop.send(true);
         self.claimer.wake.notify_one();
-        let deadline = Instant::now() + grace.min(LONGEST_GRACE);
+        let deadline = clock::now() + grace.min(LONGEST_GRACE);
         let claimed = async { while taken.claiming.join_next().await.is_some() {} };
-        let patience = deadline.max(Instant::now() + GOODBYE_LIMIT);
+        let patience = deadline.max(clock::now() + GOODBYE_LIMIT);
         if tokio::time::timeout_at(patience.into(), claimed).await.is_err() {
             // A claim that hangs must not hold up the stop; the goodbye frees what it may have taken.
             taken.claiming.shutdown().await;
@@ -185,7 +185,7 @@ impl Engine {
         if self.running() > 0 {
             self.activities.abort_all(AbortReason::Shutdown);
             self.hurry.send_replace(false);
-            self.idle_until(Instant::now() + ABORT_GRACE).await;
+            self.idle_until(clock::now() + ABORT_GRACE).await;
         }
         // What running bodies told last goes with their tasks to who runs them next.
         let _ = tokio::time::timeout(GOODBYE_LIMIT, self.activities.write_beats()).await;
@@ -260,12 +260,13 @@ impl Engine {
     async fn idle_until(&self, deadline: Instant) {
         let mut hurry = self.hurry.subscribe();
         while self.running() > 0 && !*hurry.borrow_and_update() {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = deadline.saturating_duration_since(clock::now());
             if left.is_zero() {
                 return;
             }
             // Each settled item rings the claimer's bell; the pause only bounds a bell that rang before.
             tokio::select! {
+                biased;
                 () = self.claimer.wake.notified() => {}
                 () = tokio::time::sleep(left.min(Duration::from_millis(20))) => {}
                 _ = hurry.changed() => {}
@@ -349,7 +350,7 @@ fn session_book(config: &EngineConfig) -> SessionBook {
         most: config.session.max_sessions,
         sweep_every: config.session.cleanup_interval,
     };
-    SessionBook::new(limits, Instant::now())
+    SessionBook::new(limits, clock::now())
 }
 
 fn activity_times(config: &EngineConfig) -> LeaseTimes {

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+mod chance;
 pub mod client;
 mod clock;
 pub mod commit;

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     notify::{Hints, Instances, Standalone, Waiters, Wakes},
     pool::{Pool, PoolConfig, SessionPurpose},
-    store::{Statements, migrate},
+    store::{PostgresStore, Statements, Store, migrate},
     telemetry::{Counters, Events},
 };
 
@@ -40,6 +40,9 @@ impl From<PoolConfig> for ProviderConfig {
 pub struct Provider {
     pool: Arc<Pool>,
     statements: Arc<Statements>,
+    store: Arc<dyn Store>,
+    /// A simulation: what has a thread of its own elsewhere is a task here.
+    one_thread: bool,
     committer: Committer,
     waiters: Waiters<Instances>,
     standalone_waiters: Waiters<Standalone>,
@@ -64,15 +67,28 @@ impl Provider {
             MigrateMode::Verify => migrate::verify(&session, &statements).await?,
         }
         drop(session);
+        let store: Arc<dyn Store> = Arc::new(PostgresStore::new(&pool, &statements));
+        Ok(Self::over(pool, statements, store, events, false))
+    }
+
+    fn over(
+        pool: Arc<Pool>,
+        statements: Arc<Statements>,
+        store: Arc<dyn Store>,
+        events: Arc<Events>,
+        one_thread: bool,
+    ) -> Arc<Self> {
         let wakes = Arc::new(Wakes::default());
         let counters = Arc::new(Counters::default());
-        let hints = Hints::start(&pool, &statements, &wakes, (&counters, &events));
-        let committer = Committer::start(&pool, &statements, &hints, (&counters, &events));
+        let hints = Hints::start(&pool, &statements, &store, &wakes, (&counters, &events));
+        let committer = Committer::start(&store, &hints, (&counters, &events));
         let waiters = Waiters::start(&pool, &statements, &wakes, &hints);
         let standalone_waiters = Waiters::start(&pool, &statements, &wakes, &hints);
-        Ok(Arc::new(Self {
+        Arc::new(Self {
             pool,
             statements,
+            store,
+            one_thread,
             committer,
             waiters,
             standalone_waiters,
@@ -80,7 +96,7 @@ impl Provider {
             hints,
             counters,
             events,
-        }))
+        })
     }
 
     /// Commits what is queued and gives up this provider's share of the pool; idempotent. Takes at most `limit` and what the
@@ -101,6 +117,15 @@ impl Provider {
     /// The statements of this schema.
     pub fn statements(&self) -> &Arc<Statements> {
         &self.statements
+    }
+
+    /// What the running rooms of an engine work on.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    pub(crate) fn has_one_thread(&self) -> bool {
+        self.one_thread
     }
 
     /// The committer.

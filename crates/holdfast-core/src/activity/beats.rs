@@ -8,18 +8,13 @@ use std::sync::Arc;
 use holdfast_replay::Payload;
 use tokio::sync::watch;
 
-use crate::{
-    activity::ActivityRunner,
-    error::Result,
-    limits,
-    pool::CallerClass,
-    store::activity::{self, Beat},
-};
+use crate::{activity::ActivityRunner, error::Result, limits, pool::CallerClass, store::activity::Beat};
 
 /// Writes heartbeats until `stop` says so. Dropped half way one write may have been made.
 pub(crate) async fn keep_beats(runner: Arc<ActivityRunner>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         tokio::select! {
+                biased;
             () = runner.beats.notified() => {}
             _ = stop.changed() => return,
         }
@@ -27,6 +22,7 @@ pub(crate) async fn keep_beats(runner: Arc<ActivityRunner>, mut stop: watch::Rec
             tracing::debug!(error = %error.full_text(), "heartbeats were not written; tried again");
         }
         tokio::select! {
+                biased;
             () = tokio::time::sleep(limits::BEAT_EVERY) => {}
             _ = stop.changed() => return,
         }
@@ -66,7 +62,7 @@ impl ActivityRunner {
     }
 
     async fn store_beats(&self, beats: &[Beat]) -> Result<Vec<crate::store::Fence>> {
-        let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
-        activity::beat(&session, self.provider.statements(), beats).await
+        let session = self.provider.store().acquire(CallerClass::Ordinary).await?;
+        session.beat(beats).await
     }
 }

@@ -2,13 +2,17 @@
 //!
 //! Invariant: at most one flight for each task, so no task runs twice in one process.
 
-use std::{collections::HashMap, time::Instant};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Instant,
+};
 
 use holdfast_replay::Payload;
 use tokio::task::AbortHandle;
 
 use crate::{
     activity::job::TryLimits,
+    clock,
     lease::Adoption,
     store::{
         ActivityKey, Fence, NodeKey,
@@ -52,7 +56,7 @@ impl Flight {
             claimed,
             node,
             isolated,
-            since: Instant::now(),
+            since: clock::now(),
             limits,
             limit: None,
             silence: None,
@@ -75,7 +79,7 @@ impl Flight {
 /// All activities in progress of one runtime.
 #[derive(Debug, Default)]
 pub(crate) struct ActivityTable {
-    flights: HashMap<u32, Flight>,
+    flights: BTreeMap<u32, Flight>,
     handles: HashMap<ActivityKey, u32>,
     last_handle: u32,
 }

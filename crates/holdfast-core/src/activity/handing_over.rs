@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::{
     activity::ActivityRunner,
+    clock,
     crossing::AbortReason,
     lease::{Kind, Return},
     store::Fence,
@@ -45,7 +46,7 @@ impl ActivityRunner {
             .map(|(_, flight)| {
                 let claimed = &flight.claimed;
                 let name = format!("activity {:?} of {:?}", claimed.name, claimed.key.instance);
-                (name, flight.since.elapsed())
+                (name, clock::since(flight.since))
             })
             .collect()
     }

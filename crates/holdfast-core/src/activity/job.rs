@@ -6,6 +6,7 @@ use holdfast_replay::{EventId, MessageBody, Payload, RetryPolicy};
 
 use crate::{
     activity::{flight::Flight, runner::ActivityLimits},
+    clock,
     crossing::ActivityJob,
     store::{
         NodeKey,
@@ -79,7 +80,7 @@ fn policy(claimed: &ClaimedActivity) -> Option<RetryPolicy> {
 pub(super) fn retry_or_end(flight: &Flight, error: Payload) -> ActivityOutcome {
     let claimed = &flight.claimed;
     let elapsed = claimed.now_ms - claimed.scheduled_at_ms;
-    let here = i64::try_from(flight.since.elapsed().as_millis()).unwrap_or(i64::MAX);
+    let here = i64::try_from(clock::since(flight.since).as_millis()).unwrap_or(i64::MAX);
     let elapsed = u64::try_from(elapsed.saturating_add(here)).unwrap_or(0);
     let attempt = claimed.attempt.unsigned_abs();
     let delay = policy(claimed).and_then(|policy| policy.decide(attempt, &error, elapsed, telemetry::unit()));

@@ -1,14 +1,11 @@
 //! The operations of a client.
 
-use std::{
-    hash::{BuildHasher, Hasher, RandomState},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use holdfast_replay::{MessageBody, event::StoredEvent};
 
 use crate::{
+    chance,
     error::{Error, ErrorKind, Result},
     pool::{CallerClass, Loan},
     provider::Provider,
@@ -69,8 +66,10 @@ impl Client {
     /// all are told so, for [`crate::limits::MESSAGE_KEYS_KEPT`]. Without one the message gets a key of its own, so that a commit
     /// whose answer was lost can be run again.
     pub async fn send_once(&self, instance: String, body: MessageBody, key: Option<&str>) -> Result<Sent> {
-        let key =
-            key.map_or_else(|| format!("e:{:016x}{:016x}", chance(), chance()), |key| format!("u:{key}"));
+        let key = key.map_or_else(
+            || format!("e:{:016x}{:016x}", chance::bits(), chance::bits()),
+            |key| format!("u:{key}"),
+        );
         let send = Send { instance, body, dedup_key: Some(key) };
         match self.provider.committer().submit(CommitItem::Send(send)).await? {
             CommitOutcome::Done { .. } => Ok(Sent::Accepted),
@@ -101,11 +100,6 @@ impl Client {
         };
         self.provider.pool().run(CallerClass::Ordinary, read).await
     }
-}
-
-/// The seed of a fresh hasher is the process's own source of chance.
-fn chance() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 fn unexpected(what: &str, outcome: &CommitOutcome) -> Error {

@@ -7,7 +7,7 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures_util::FutureExt;
@@ -17,6 +17,7 @@ use tokio::{
 };
 
 use crate::{
+    clock,
     commit::{
         queue::{Pending, Queue, weigh},
         told::Told,
@@ -24,10 +25,10 @@ use crate::{
     error::{Error, ErrorKind, Result},
     failpoint, limits,
     notify::Hints,
-    pool::{CallerClass, Pool, Session},
+    pool::CallerClass,
     store::{
-        ActivityKey, Statements,
-        commit::{ActivityOutcome, CommitItem, CommitOutcome, commit},
+        ActivityKey, Store, StoreSession,
+        commit::{ActivityOutcome, CommitItem, CommitOutcome},
     },
     telemetry::{Backoff, Counters, Events, Level, Progress},
 };
@@ -47,8 +48,7 @@ pub struct Committer {
 impl Committer {
     /// Starts both workers on the current tokio runtime.
     pub fn start(
-        pool: &Arc<Pool>,
-        statements: &Arc<Statements>,
+        store: &Arc<dyn Store>,
         hints: &Arc<Hints>,
         (counters, events): (&Arc<Counters>, &Arc<Events>),
     ) -> Self {
@@ -61,8 +61,7 @@ impl Committer {
             let worker = Worker {
                 queue: Arc::clone(queue),
                 progress: Arc::clone(progress),
-                pool: Arc::clone(pool),
-                statements: Arc::clone(statements),
+                store: Arc::clone(store),
                 hints: Arc::clone(hints),
                 counters: Arc::clone(counters),
                 events: Arc::clone(events),
@@ -164,8 +163,7 @@ pub(super) fn closed() -> Error {
 pub(super) struct Worker {
     progress: Arc<Progress>,
     pub(super) queue: Arc<Queue>,
-    pool: Arc<Pool>,
-    pub(super) statements: Arc<Statements>,
+    store: Arc<dyn Store>,
     hints: Arc<Hints>,
     pub(super) counters: Arc<Counters>,
     events: Arc<Events>,
@@ -185,20 +183,20 @@ impl Worker {
         let mut backoff = Backoff::new(limits::RETRY_BASE, limits::RETRY_MAX);
         while self.next_batch().await {
             self.progress.step();
-            let session = match self.pool.acquire(CallerClass::Critical).await {
+            let session = match self.store.acquire(CallerClass::Critical).await {
                 Ok(session) => session,
                 Err(error) => {
-                    self.put_back(self.queue.take(Instant::now()), &error);
+                    self.put_back(self.queue.take(clock::now()), &error);
                     tokio::time::sleep(backoff.next_delay()).await;
                     continue;
                 }
             };
-            self.look_again(&session).await;
-            let batch = self.queue.take(Instant::now());
+            self.look_again(&*session).await;
+            let batch = self.queue.take(clock::now());
             if batch.is_empty() {
                 continue;
             }
-            match self.run_batch(&session, batch).await {
+            match self.run_batch(&*session, batch).await {
                 Ok(()) => backoff.reset(),
                 Err(()) => {
                     drop(session);
@@ -215,7 +213,7 @@ impl Worker {
     }
 
     /// Runs a batch, split as often as the server refuses a part. `Err` asks for a pause.
-    async fn run_batch(&self, session: &Session, batch: Vec<Pending>) -> Result<(), ()> {
+    async fn run_batch(&self, session: &dyn StoreSession, batch: Vec<Pending>) -> Result<(), ()> {
         let mut parts = vec![batch];
         while let Some(part) = parts.pop() {
             let (items, rest): (Vec<_>, Vec<_>) = part.into_iter().map(Pending::split).unzip();
@@ -267,10 +265,10 @@ impl Worker {
     }
 
     /// A panic is an item's fault as a refused statement is: the batch is split until it stands alone.
-    async fn commit(&self, session: &Session, items: &[CommitItem]) -> Result<Vec<CommitOutcome>> {
+    async fn commit(&self, session: &dyn StoreSession, items: &[CommitItem]) -> Result<Vec<CommitOutcome>> {
         let committed = async {
             failpoint::hit("commit.batch.before");
-            let outcome = commit(session, &self.statements, items).await;
+            let outcome = session.commit(items).await;
             failpoint::hit("commit.batch.after");
             outcome
         };

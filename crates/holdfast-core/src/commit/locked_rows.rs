@@ -1,37 +1,38 @@
 //! What a committer does with items whose rows somebody else has locked: they wait aside, and hold up no other.
 
-use std::{
-    collections::{BTreeSet, HashSet},
-    time::Instant,
-};
+use std::collections::{BTreeSet, HashSet};
 
 use crate::{
+    clock,
     commit::{aside::Held, committer::Worker, queue::Pending},
     error::{Error, ErrorKind},
     limits,
-    pool::Session,
-    store::commit::locked,
+    store::StoreSession,
 };
 
 impl Worker {
     /// After a commit that lost against somebody else: sets the items aside whose rows are locked, and returns the others
     /// and whether there are some. Without a locked row nothing is set aside.
-    pub(super) async fn set_aside(&self, session: &Session, part: Vec<Pending>) -> (Vec<Pending>, bool) {
+    pub(super) async fn set_aside(
+        &self,
+        session: &dyn StoreSession,
+        part: Vec<Pending>,
+    ) -> (Vec<Pending>, bool) {
         let locked = self.locked(session, instances(&part)).await;
         if locked.is_empty() {
             return (part, false);
         }
         let (held, free): (Vec<_>, Vec<_>) = part.into_iter().partition(|pending| touches(pending, &locked));
         self.counters.commit_retries.add(1);
-        let now = Instant::now();
+        let now = clock::now();
         let held = held.into_iter().map(|pending| Held { since: now, pending }).collect();
         self.queue.put_aside(held, now);
         (free, true)
     }
 
     /// Looks at the rows of what is aside: what is free is run again, a client's item that waited long enough is answered.
-    pub(super) async fn look_again(&self, session: &Session) {
-        let now = Instant::now();
+    pub(super) async fn look_again(&self, session: &dyn StoreSession) {
+        let now = clock::now();
         let aside = self.queue.take_aside(now);
         if aside.is_empty() {
             return;
@@ -51,9 +52,9 @@ impl Worker {
     }
 
     /// The locked ones among these instances; none when that cannot be told.
-    async fn locked(&self, session: &Session, instances: Vec<String>) -> HashSet<String> {
+    async fn locked(&self, session: &dyn StoreSession, instances: Vec<String>) -> HashSet<String> {
         let instances: Vec<&str> = instances.iter().map(String::as_str).collect();
-        locked(session, &self.statements, &instances).await.unwrap_or_default()
+        session.locked(&instances).await.unwrap_or_default()
     }
 }
 

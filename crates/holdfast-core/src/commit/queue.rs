@@ -9,6 +9,7 @@ use std::{
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use crate::{
+    clock,
     commit::{
         Settled,
         aside::{Aside, Held},
@@ -100,15 +101,16 @@ impl Queue {
                 if state.closed && state.aside.is_empty() {
                     return false;
                 }
-                state.aside.pause(Instant::now())
+                state.aside.pause(clock::now())
             };
             match pause {
                 Some(Duration::ZERO) => return true,
                 Some(pause) => {
                     tokio::select! {
-                        () = self.ready.notified() => {}
-                        () = tokio::time::sleep(pause) => {}
-                    }
+                    biased;
+                            () = self.ready.notified() => {}
+                            () = tokio::time::sleep(pause) => {}
+                        }
                 }
                 None => self.ready.notified().await,
             }

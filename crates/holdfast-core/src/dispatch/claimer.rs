@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::{
     activity::{ActivityRunner, ClaimedTasks},
-    clock::Moment,
+    clock::{self, Moment},
     config::{EngineConfig, ms},
     dispatch::{Handlers, coverage::Coverage, latency::ClaimLatency, pace::Pace},
     error::{Error, ErrorKind, Result},
@@ -21,15 +21,14 @@ use crate::{
     limits,
     liveness::{Claiming, Standing},
     notify::LocalSlots,
-    pool::{CallerClass, Session},
+    pool::CallerClass,
     provider::Provider,
     session::SessionBook,
     store::{
-        NodeKey,
-        activity::{self, ClaimedActivity, Lane, Terms},
-        look::{self, Due, LookRequest},
-        node,
-        turn::{self, ClaimRequest},
+        NodeKey, StoreSession,
+        activity::{ClaimedActivity, Lane, Terms},
+        look::{Due, LookRequest},
+        turn::ClaimRequest,
     },
     telemetry::{Backoff, Level, Progress, RunCounters},
     turn::{ClaimedBatch, TurnRunner},
@@ -121,10 +120,11 @@ impl Claimer {
                     }
                     pace.bound(self.longest_sleep());
                     tokio::select! {
-                        () = self.wake.notified() => {}
-                        () = tokio::time::sleep(pace.after(round.claimed, round.next_due)) => memory.eager = false,
-                        _ = stop.changed() => {}
-                    }
+                    biased;
+                            () = self.wake.notified() => {}
+                            () = tokio::time::sleep(pace.after(round.claimed, round.next_due)) => memory.eager = false,
+                            _ = stop.changed() => {}
+                        }
                 }
                 Err(error) => {
                     self.provider.counters().claims_failed.add(1);
@@ -138,9 +138,10 @@ impl Claimer {
                     }
                     // No hint cuts this short: giving back what the failed round claimed rings the bell.
                     tokio::select! {
-                        () = tokio::time::sleep(backoff.next_delay()) => {}
-                        _ = stop.changed() => {}
-                    }
+                    biased;
+                            () = tokio::time::sleep(backoff.next_delay()) => {}
+                            _ = stop.changed() => {}
+                        }
                 }
             }
         }
@@ -160,32 +161,32 @@ impl Claimer {
         if self.free() == (0, 0) || self.standing.claiming(Moment::now()) == Claiming::Nothing {
             return Ok(Round::default());
         }
-        let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
-        memory.coverage.keep(&session, self).await?;
+        let session = self.provider.store().acquire(CallerClass::Ordinary).await?;
+        memory.coverage.keep(&*session, self).await?;
         if memory.unanswered {
-            self.release_unanswered(&session).await?;
+            self.release_unanswered(&*session).await?;
             memory.unanswered = false;
         }
         let mut round = Round::default();
-        let overdue = memory.looked.is_none_or(|last| last.elapsed() >= limits::LOOK_EVERY);
+        let overdue = memory.looked.is_none_or(|last| clock::since(last) >= limits::LOOK_EVERY);
         if memory.eager && !overdue {
             let free = self.free();
             let plain = self.config.dispatch.worker_tag_filter.untagged.then_some(Lane::Plain);
             let in_session = memory.in_session.then_some(Lane::InSession);
             let lanes = [plain, memory.tagged.then_some(Lane::Tagged), in_session];
-            round = self.claim(&session, memory, Wanted { lanes, ..Wanted::of(free) }).await?;
+            round = self.claim(&*session, memory, Wanted { lanes, ..Wanted::of(free) }).await?;
         }
         if round.claimed == 0 {
-            let due = self.look(&session).await?;
-            memory.looked = Some(Instant::now());
+            let due = self.look(&*session).await?;
+            memory.looked = Some(clock::now());
             (memory.tagged, memory.in_session) = (due.tagged, due.in_session);
-            round = self.claim_due(&session, memory, due).await?;
+            round = self.claim_due(&*session, memory, due).await?;
             round.next_due = due.next;
         }
         Ok(round)
     }
 
-    async fn look(&self, session: &Session) -> Result<Due> {
+    async fn look(&self, session: &dyn StoreSession) -> Result<Due> {
         let free = self.free();
         let some = |count: usize, names: Vec<String>| if count > 0 { names } else { Vec::new() };
         let request = LookRequest {
@@ -197,12 +198,12 @@ impl Claimer {
             new_sessions: self.sessions.room() > 0,
         };
         self.provider.counters().looks.add(1);
-        look::look(session, self.provider.statements(), &request).await
+        session.look(&request).await
     }
 
     /// Claims what a look found. Suspects go first, or they would wait behind a backlog without end; they run one of each
     /// kind at a time.
-    async fn claim_due(&self, session: &Session, memory: &mut Memory, due: Due) -> Result<Round> {
+    async fn claim_due(&self, session: &dyn StoreSession, memory: &mut Memory, due: Due) -> Result<Round> {
         let free = self.free();
         let suspects = due.activity_suspects || due.in_session;
         let alone = Wanted {
@@ -234,10 +235,9 @@ impl Claimer {
 
     /// After a claim without an answer: this node's rows that it does not know of were claimed and never started. What a
     /// server that is slow to notice claims later is left to the heartbeat.
-    async fn release_unanswered(&self, session: &Session) -> Result<()> {
+    async fn release_unanswered(&self, session: &dyn StoreSession) -> Result<()> {
         let held = (self.keeper.held(Kind::Turn), self.keeper.held(Kind::Activity));
-        let statements = self.provider.statements();
-        node::release_unknown(session, statements, &self.node(), &held.0, &held.1, Duration::ZERO).await?;
+        session.release_unknown(&self.node(), &held.0, &held.1, Duration::ZERO).await?;
         Ok(())
     }
 
@@ -247,10 +247,9 @@ impl Claimer {
         (self.turns.free().min(limits::CLAIM_BATCH), activities.min(limits::CLAIM_BATCH))
     }
 
-    async fn claim(&self, session: &Session, memory: &mut Memory, wanted: Wanted) -> Result<Round> {
+    async fn claim(&self, session: &dyn StoreSession, memory: &mut Memory, wanted: Wanted) -> Result<Round> {
         let node = self.node();
-        let statements = self.provider.statements();
-        let asked_at = Instant::now();
+        let asked_at = clock::now();
         let names = self.handlers.names();
         let exact = self.handlers.exact();
         let turns_wanted = wanted.turns > 0 && !names.is_empty();
@@ -264,14 +263,14 @@ impl Claimer {
             }
             let request = self.turn_request(&node, wanted.turns, wanted.isolated);
             failpoint::hit("claim.turns.before");
-            let claimed = turn::claim(session, statements, &request, &names, &exact).await;
+            let claimed = session.claim_turns(&request, &names, &exact).await;
             failpoint::hit("claim.turns.after");
             claimed
         };
         memory.turn_of_lanes = (memory.turn_of_lanes + 1) % wanted.lanes.len();
         let activities = self.claim_activities(session, &node, wanted, memory.turn_of_lanes);
         let (turns, activities) = futures_util::future::join(turns, activities).await;
-        self.tell_if_slow(&mut memory.latency, asked_at.elapsed());
+        self.tell_if_slow(&mut memory.latency, clock::since(asked_at));
         // What one queue gave is held also when the other failed.
         let (mut turns, turns_failed) = split(turns);
         let (mut tasks, tasks_failed) = activities;
@@ -314,7 +313,7 @@ impl Claimer {
     /// Claims from the wanted lanes, one after the other until the slots are taken.
     async fn claim_activities(
         &self,
-        session: &Session,
+        session: &dyn StoreSession,
         node: &NodeKey,
         wanted: Wanted,
         first: usize,
@@ -338,8 +337,7 @@ impl Claimer {
                 session_timeout_ms: ms(self.config.session.lock_timeout),
             };
             failpoint::hit("claim.activities.before");
-            let claimed =
-                activity::claim(session, self.provider.statements(), &request, names, &takes, lane).await;
+            let claimed = session.claim_activities(&request, names, &takes, lane).await;
             failpoint::hit("claim.activities.after");
             match claimed {
                 Ok(claimed) => tasks.extend(claimed),

@@ -7,13 +7,13 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::{
+    clock,
     dispatch::Claimer,
     error::Result,
     limits,
-    pool::Session,
     store::{
-        NodeKey,
-        coverage::{self, Ability, Unserved},
+        NodeKey, StoreSession,
+        coverage::{Ability, Unserved},
     },
     telemetry::Level,
 };
@@ -27,22 +27,21 @@ pub(super) struct Coverage {
 
 impl Default for Coverage {
     fn default() -> Self {
-        Self { published: None, looked: Instant::now() }
+        Self { published: None, looked: clock::now() }
     }
 }
 
 impl Coverage {
     /// Says what this node can run, when that is not said yet, and looks now and then.
-    pub(super) async fn keep(&mut self, session: &Session, claimer: &Claimer) -> Result<()> {
+    pub(super) async fn keep(&mut self, session: &dyn StoreSession, claimer: &Claimer) -> Result<()> {
         let node = claimer.node();
-        let statements = claimer.provider.statements();
         if self.published.as_ref() != Some(&node) {
-            coverage::publish(session, statements, &node, &abilities(claimer)).await?;
+            session.publish(&node, &abilities(claimer)).await?;
             self.published = Some(node);
         }
-        if self.looked.elapsed() >= limits::UNSERVED_EVERY {
-            self.looked = Instant::now();
-            for unserved in coverage::unserved(session, statements).await? {
+        if clock::since(self.looked) >= limits::UNSERVED_EVERY {
+            self.looked = clock::now();
+            for unserved in session.unserved().await? {
                 tell(claimer, &unserved);
             }
         }

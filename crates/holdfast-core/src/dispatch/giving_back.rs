@@ -10,7 +10,7 @@ use crate::{
     failpoint,
     lease::{Kind, Return, Returned},
     pool::CallerClass,
-    store::{Fence, activity, turn},
+    store::Fence,
 };
 
 impl Claimer {
@@ -52,8 +52,7 @@ impl Claimer {
     }
 
     async fn release(&self, returned: &[Returned]) -> Result<()> {
-        let session = self.provider.pool().acquire(CallerClass::Critical).await?;
-        let statements = self.provider.statements();
+        let session = self.provider.store().acquire(CallerClass::Critical).await?;
         let node = self.node();
         let fences = |kind: Kind, why: Return| -> Vec<Fence> {
             let wanted = returned.iter().filter(|lease| lease.kind == kind && lease.why == why);
@@ -61,12 +60,12 @@ impl Claimer {
         };
         let (turns, tasks) =
             (fences(Kind::Turn, Return::Unstarted), fences(Kind::Activity, Return::Unstarted));
-        turn::release(&session, statements, &node, &turns, 0).await?;
-        activity::release(&session, statements, &node, &tasks, 0).await?;
+        session.release_turns(&node, &turns, 0).await?;
+        session.release_activities(&node, &tasks, 0).await?;
         for (why, at_once) in [(Return::Stopped, true), (Return::Abandoned, false)] {
             let (turns, tasks) = (fences(Kind::Turn, why), fences(Kind::Activity, why));
-            turn::abandon(&session, statements, &node, &turns, at_once).await?;
-            activity::abandon(&session, statements, &node, &tasks, at_once).await?;
+            session.abandon_turns(&node, &turns, at_once).await?;
+            session.abandon_activities(&node, &tasks, at_once).await?;
         }
         Ok(())
     }

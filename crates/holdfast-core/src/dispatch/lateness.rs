@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::{
+    clock,
     dispatch::{Claimer, latency::ClaimLatency},
     lease::Kind,
-    pool::Session,
-    store::{Fence, NodeKey, activity, turn},
+    store::{Fence, NodeKey, StoreSession},
     telemetry::Level,
 };
 
@@ -19,7 +19,7 @@ impl Claimer {
         } else {
             (leases.worker_lock_timeout, "workerLockTimeoutMs")
         };
-        let Some(p99) = latency.record(took, lease, Instant::now()) else { return };
+        let Some(p99) = latency.record(took, lease, clock::now()) else { return };
         let (p99, lease) = (p99.as_secs_f64() * 1000.0, lease.as_secs_f64() * 1000.0);
         let text = format!(
             "claims take {p99:.1} ms (p99), more than half of the lease of {lease} ms: raise {option}, or work is claimed again before it is done"
@@ -32,7 +32,7 @@ impl Claimer {
     /// rests on the fences, so a look that fails changes nothing.
     pub(super) async fn fenced_meanwhile(
         &self,
-        session: &Session,
+        session: &dyn StoreSession,
         node: &NodeKey,
         kind: Kind,
         fences: Vec<Fence>,
@@ -42,21 +42,20 @@ impl Claimer {
             Kind::Turn => self.config.lease.orchestrator_lock_timeout,
             Kind::Activity => self.config.lease.worker_lock_timeout,
         };
-        if fences.is_empty() || asked_at.elapsed() * 5 <= lease {
+        if fences.is_empty() || clock::since(asked_at) * 5 <= lease {
             return Vec::new();
         }
-        let statements = self.provider.statements();
         let times = self.config.lease.renewal(lease);
         let renewed = match kind {
-            Kind::Turn => turn::renew(session, statements, node, &fences, &times).await,
-            Kind::Activity => activity::renew(session, statements, node, &fences, &times).await,
+            Kind::Turn => session.renew_turns(node, &fences, &times).await,
+            Kind::Activity => session.renew_activities(node, &fences, &times).await,
         };
         let Ok(renewed) = renewed else { return Vec::new() };
         // What a renewal leaves out may only be locked at this moment.
         let left_out: Vec<Fence> = fences.into_iter().filter(|fence| !renewed.contains(fence)).collect();
         let gone = match kind {
-            Kind::Turn => turn::gone(session, statements, node, &left_out).await,
-            Kind::Activity => activity::gone(session, statements, node, &left_out).await,
+            Kind::Turn => session.gone_turns(node, &left_out).await,
+            Kind::Activity => session.gone_activities(node, &left_out).await,
         };
         gone.unwrap_or_default()
     }

@@ -4,7 +4,7 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures_util::FutureExt;
@@ -15,6 +15,7 @@ use tokio::{
 
 use crate::{
     activity::{self, ActivityRunner},
+    clock,
     config::EngineConfig,
     crossing::{ActivityAnswer, Answers, Broken, Outbox, Whose},
     engine::{depths::keep_looking, sweeper::Sweeper},
@@ -62,7 +63,7 @@ pub(super) async fn keep_running<F: Future<Output = ()>>(
     let mut backoff = Backoff::new(limits::RETRY_BASE, limits::RETRY_MAX);
     let mut again = false;
     loop {
-        let began = Instant::now();
+        let began = clock::now();
         if AssertUnwindSafe(begin(again)).catch_unwind().await.is_ok() {
             return;
         }
@@ -70,7 +71,7 @@ pub(super) async fn keep_running<F: Future<Output = ()>>(
         provider.counters().parts_restarted.add(1);
         let text = format!("the {part} panicked and is started again");
         provider.events().emit("part-restarted", Level::Error, text, serde_json::json!({ "part": part }));
-        if began.elapsed() >= GOOD_RUN {
+        if clock::since(began) >= GOOD_RUN {
             backoff.reset();
         }
         tokio::time::sleep(backoff.next_delay()).await;

@@ -53,6 +53,7 @@ impl Sweeper {
         let mut pause = (limits::SWEEP_EVERY / 10).mul_f64(telemetry::unit());
         while !*stop.borrow() {
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(pause) => {}
                 _ = stop.changed() => return,
             }

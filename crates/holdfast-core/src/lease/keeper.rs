@@ -4,7 +4,7 @@
 //! not name a fence any more means that it is lost. It never talks to the database.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
@@ -12,7 +12,7 @@ use std::{
 use crate::{lease::LeaseTimes, store::Fence};
 
 /// What a lease is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// A turn.
     Turn,
@@ -26,13 +26,13 @@ pub struct Keeper {
     turns: LeaseTimes,
     activities: LeaseTimes,
     /// Next try to renew, by fence.
-    table: Mutex<HashMap<(Kind, Fence), Instant>>,
+    table: Mutex<BTreeMap<(Kind, Fence), Instant>>,
 }
 
 impl Keeper {
     /// An empty table.
     pub fn new(turns: LeaseTimes, activities: LeaseTimes) -> Self {
-        Self { turns, activities, table: Mutex::new(HashMap::new()) }
+        Self { turns, activities, table: Mutex::new(BTreeMap::new()) }
     }
 
     /// A claim returned this fence; `asked_at` is the time before the claim was sent, so the schedule errs early.
@@ -88,7 +88,7 @@ impl Keeper {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(Kind, Fence), Instant>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(Kind, Fence), Instant>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use tokio::sync::watch;
 
 use crate::{
-    clock::Moment,
+    clock::{self, Moment},
     config::ms,
     error::{Error, ErrorKind, Result},
     failpoint,
@@ -24,12 +24,10 @@ use crate::{
         Outage, Pulse, tell,
         thread::{LivenessEvents, Node},
     },
-    pool::{Session, SessionPurpose},
     store::{
-        ActivityKey, Fence, NodeKey, activity,
-        node::{self, Heartbeat, HeartbeatTimes, NodeTimes, Recovery},
-        session,
-        turn::{self, RenewRequest},
+        ActivityKey, Fence, NodeKey, StoreSession,
+        node::{Heartbeat, HeartbeatTimes, NodeTimes, Recovery},
+        turn::RenewRequest,
     },
     telemetry::Backoff,
 };
@@ -37,7 +35,7 @@ use crate::{
 pub(super) struct Body {
     node: Node,
     events: Arc<dyn LivenessEvents>,
-    session: Option<Session>,
+    session: Option<Box<dyn StoreSession>>,
     pulse: Pulse,
     outage: Outage,
     /// Leases of nodes that are gone are left to be freed.
@@ -49,11 +47,11 @@ pub(super) struct Body {
 impl Body {
     pub(super) fn new(node: Node, events: Arc<dyn LivenessEvents>) -> Self {
         let (interval, stale_after) = node.config.liveness.times();
-        let troubled = node.provider.pool().stats().connection_errors > 0;
+        let troubled = node.provider.store().was_troubled();
         Self {
             events,
             session: None,
-            pulse: Pulse::new(interval, stale_after, Instant::now()),
+            pulse: Pulse::new(interval, stale_after, clock::now()),
             outage: Outage::new(interval, troubled),
             sweeping: false,
             key_batches: 0,
@@ -70,10 +68,9 @@ impl Body {
             stale_after_ms: ms(liveness.stale_after),
         };
         let sent = Moment::now();
-        let statements = Arc::clone(self.node.provider.statements());
         let session = self.session().await?;
         failpoint::hit("node.register.before");
-        let key = node::register(session, &statements, &id, times).await?;
+        let key = session.register(&id, times).await?;
         failpoint::hit("node.register.after");
         *self.lock_key() = key;
         self.node.standing.heard(sent);
@@ -89,7 +86,7 @@ impl Body {
             let pause = match self.step().await {
                 Ok(()) => {
                     backoff.reset();
-                    self.next_step().saturating_duration_since(Instant::now())
+                    self.next_step().saturating_duration_since(clock::now())
                 }
                 Err(error) => {
                     tracing::debug!(error = %error.full_text(), "heartbeat or renewal failed");
@@ -99,6 +96,7 @@ impl Body {
                 }
             };
             tokio::select! {
+                biased;
                 // A lease shorter than a round trip must not turn the loop into a spin.
                 () = tokio::time::sleep(pause.max(Duration::from_millis(1))) => {}
                 _ = stopped.changed() => {}
@@ -116,10 +114,10 @@ impl Body {
 
     fn next_step(&self) -> Instant {
         if self.node.standing.stuck().is_some() {
-            return Instant::now() + self.node.config.watch_interval();
+            return clock::now() + self.node.config.watch_interval();
         }
         if self.sweeping || self.key_batches > 0 {
-            return Instant::now();
+            return clock::now();
         }
         let beat = self.pulse.next();
         self.renewal_due().map_or(beat, |renewal| renewal.min(beat))
@@ -131,7 +129,7 @@ impl Body {
     }
 
     async fn step(&mut self) -> Result<()> {
-        let now = Instant::now();
+        let now = clock::now();
         if self.node.standing.stuck().is_some() {
             // Others are to take over what this node holds.
             return Ok(());
@@ -154,7 +152,7 @@ impl Body {
     }
 
     async fn beat(&mut self) -> Result<()> {
-        let (now, sent) = (Instant::now(), Moment::now());
+        let (now, sent) = (clock::now(), Moment::now());
         let recovery = self.outage.recovery(sent);
         if recovery != Recovery::Forbidden && self.pulse.sweep_due(now) {
             self.sweeping = true;
@@ -172,7 +170,7 @@ impl Body {
             }
             Err(error) => {
                 self.outage.failed();
-                self.pulse.failed(Instant::now());
+                self.pulse.failed(clock::now());
                 self.node.provider.counters().heartbeats_failed.add(1);
                 tell::heartbeat_failed(self.node.provider.events(), &self.lock_key().id, &error);
                 Err(error)
@@ -185,7 +183,6 @@ impl Body {
         let times = self.times(recovery);
         let (turns, activities) = (self.node.keeper.held(Kind::Turn), self.node.keeper.held(Kind::Activity));
         let key = self.lock_key().clone();
-        let statements = Arc::clone(self.node.provider.statements());
         let hints = Arc::clone(&self.node.hints);
         let proof = hints.begin_proof();
         let channel = proof.as_deref();
@@ -193,7 +190,7 @@ impl Body {
             let session = self.session().await?;
             failpoint::hit("heartbeat.before");
             let held = (turns.as_slice(), activities.as_slice());
-            let answer = node::heartbeat(session, &statements, &key, held, times, channel).await;
+            let answer = session.heartbeat(&key, held, times, channel).await;
             failpoint::hit("heartbeat.after");
             answer
         };
@@ -248,8 +245,7 @@ impl Body {
         let mut taken = Some(Vec::new());
         if !running.is_empty() {
             let limit = self.limit();
-            let statements = Arc::clone(self.node.provider.statements());
-            let asked = async { activity::taken(self.session().await?, &statements, &running).await };
+            let asked = async { self.session().await?.taken(&running).await };
             taken = tokio::time::timeout(limit, asked).await.ok().and_then(Result::ok);
             if taken.is_none() {
                 self.session = None;
@@ -265,9 +261,8 @@ impl Body {
         let old = self.lock_key().clone();
         self.register().await?;
         let limit = self.limit();
-        let statements = Arc::clone(self.node.provider.statements());
         let session = self.session().await?;
-        match tokio::time::timeout(limit, node::goodbye(session, &statements, &old)).await {
+        match tokio::time::timeout(limit, session.goodbye(&old)).await {
             Ok(outcome) => outcome?,
             // The sweeps free it.
             Err(_) => self.session = None,
@@ -285,10 +280,9 @@ impl Body {
     /// One batch of a sweep. One that fails says nothing about this node; it begins again with the next heartbeat.
     async fn sweep(&mut self) {
         let limit = self.limit();
-        let statements = Arc::clone(self.node.provider.statements());
         let batch = async {
             let session = self.session().await?;
-            node::sweep(session, &statements).await
+            session.sweep().await
         };
         match tokio::time::timeout(limit, batch).await {
             Ok(Ok(swept)) => {
@@ -308,9 +302,8 @@ impl Body {
 
     /// Ended sessions are waste, no more: one sweep that fails is left to the next.
     async fn sweep_sessions(&mut self) {
-        let statements = Arc::clone(self.node.provider.statements());
         let limit = self.limit();
-        let batch = async { session::sweep(self.session().await?, &statements).await };
+        let batch = async { self.session().await?.sweep_sessions().await };
         let swept = tokio::time::timeout(limit, batch).await;
         self.threw_away(swept.ok());
         self.key_batches = limits::MESSAGE_KEY_BATCHES;
@@ -318,9 +311,8 @@ impl Body {
 
     /// One batch of old keys of messages: waste as well.
     async fn forget_keys(&mut self) {
-        let statements = Arc::clone(self.node.provider.statements());
         let limit = self.limit();
-        let batch = async { session::forget_message_keys(self.session().await?, &statements).await };
+        let batch = async { self.session().await?.forget_message_keys().await };
         let forgotten = tokio::time::timeout(limit, batch).await;
         let full = matches!(forgotten, Ok(Ok(count)) if count as i64 >= limits::MESSAGE_KEYS_BATCH);
         self.key_batches = if full { self.key_batches - 1 } else { 0 };
@@ -366,9 +358,8 @@ impl Body {
         let config = &self.node.config;
         let (timeout, idle) = (ms(config.session.lock_timeout), ms(config.session.idle(&config.lease)));
         let key = self.lock_key().clone();
-        let statements = Arc::clone(self.node.provider.statements());
         let session = self.session().await?;
-        let found = session::renew(session, &statements, &key, &in_use, timeout, idle).await?;
+        let found = session.renew_sessions(&key, &in_use, timeout, idle).await?;
         self.node.sessions.renewed(found, now);
         Ok(())
     }
@@ -379,12 +370,11 @@ impl Body {
             return Ok(());
         }
         let key = self.lock_key().clone();
-        let statements = Arc::clone(self.node.provider.statements());
         let session = self.session().await?;
         failpoint::hit("renew.before");
         let renewed = match kind {
-            Kind::Turn => turn::renew(session, &statements, &key, &due, &request).await,
-            Kind::Activity => activity::renew(session, &statements, &key, &due, &request).await,
+            Kind::Turn => session.renew_turns(&key, &due, &request).await,
+            Kind::Activity => session.renew_activities(&key, &due, &request).await,
         };
         failpoint::hit("renew.after");
         self.node.keeper.renewed(kind, &renewed?, now);
@@ -393,12 +383,11 @@ impl Body {
 
     async fn goodbye(&mut self) {
         let key = self.lock_key().clone();
-        let statements = Arc::clone(self.node.provider.statements());
         let limit = self.node.config.liveness.heartbeat_interval.min(Duration::from_secs(2));
         let farewell = async {
             let session = self.session().await?;
             failpoint::hit("goodbye.before");
-            node::goodbye(session, &statements, &key).await?;
+            session.goodbye(&key).await?;
             failpoint::hit("goodbye.after");
             Ok::<(), Error>(())
         };
@@ -407,12 +396,12 @@ impl Body {
         }
     }
 
-    async fn session(&mut self) -> Result<&Session> {
-        if self.session.as_ref().is_none_or(Session::is_broken) {
-            self.session = Some(self.node.provider.pool().open_session(SessionPurpose::Liveness).await?);
+    async fn session(&mut self) -> Result<&dyn StoreSession> {
+        if self.session.as_ref().is_none_or(|session| session.is_broken()) {
+            self.session = Some(self.node.provider.store().open_liveness().await?);
         }
         self.session
-            .as_ref()
+            .as_deref()
             .ok_or_else(|| Error::new(ErrorKind::Internal, "the liveness session was just opened"))
     }
 

@@ -1,7 +1,7 @@
 //! The liveness thread: it runs the loop of heartbeats from the registration of the node to its goodbye.
 //!
 //! Invariant: `start` returns once the node is registered; a loop that panicked is started again, with its node. It decides
-//! nothing about heartbeats.
+//! nothing about heartbeats. In a simulation, which has one thread for all, it is a task.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -11,7 +11,10 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use tokio::sync::{oneshot, watch};
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinSet,
+};
 
 use crate::{
     config::EngineConfig,
@@ -72,6 +75,8 @@ pub(crate) struct Node {
 pub(crate) struct Liveness {
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
+    /// Instead of the thread where there is one for all.
+    _task: JoinSet<()>,
     /// Resolves when the thread has said goodbye.
     ended: Option<oneshot::Receiver<()>>,
 }
@@ -83,15 +88,26 @@ impl Liveness {
         let (registered, registration) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
         let watch = Watch::new(node.clone(), Arc::clone(&events));
+        let one_thread = node.provider.has_one_thread();
         let body = Body::new(node, events);
-        let thread = std::thread::Builder::new()
-            .name("holdfast-liveness".to_owned())
-            .spawn(move || run_thread(body, watch, stopped, registered, ending))
-            .map_err(|error| Error::new(ErrorKind::Internal, "start the liveness thread").caused_by(error))?;
+        let (mut task, mut thread) = (JoinSet::new(), None);
+        if one_thread {
+            task.spawn(async move {
+                run(body, watch, stopped, registered).await;
+                // The stopper may have given up waiting.
+                let _ = ending.send(());
+            });
+        } else {
+            let builder = std::thread::Builder::new().name("holdfast-liveness".to_owned());
+            let spawned = builder.spawn(move || run_thread(body, watch, stopped, registered, ending));
+            thread = Some(spawned.map_err(|error| {
+                Error::new(ErrorKind::Internal, "start the liveness thread").caused_by(error)
+            })?);
+        }
         let dead =
             || Error::new(ErrorKind::Internal, "the liveness thread ended before it registered the node");
         registration.await.unwrap_or_else(|_| Err(dead()))?;
-        Ok(Self { stop, thread: Some(thread), ended: Some(ended) })
+        Ok(Self { stop, thread, _task: task, ended: Some(ended) })
     }
 
     /// Says goodbye and ends the thread; waits at most `limit`.
@@ -109,26 +125,15 @@ impl Liveness {
 }
 
 fn run_thread(
-    mut body: Body,
-    mut watch: Watch,
-    mut stopped: watch::Receiver<bool>,
+    body: Body,
+    watch: Watch,
+    stopped: watch::Receiver<bool>,
     registered: oneshot::Sender<Result<()>>,
     ending: oneshot::Sender<()>,
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime {
-        Ok(runtime) => runtime.block_on(async {
-            let outcome = body.register().await;
-            let failed = outcome.is_err();
-            // The starter waits for this answer.
-            let _ = registered.send(outcome);
-            if !failed {
-                tokio::select! {
-                    () = keep_beating(&mut body, &mut stopped) => {}
-                    () = keep_watching(&mut watch) => {}
-                }
-            }
-        }),
+        Ok(runtime) => runtime.block_on(run(body, watch, stopped, registered)),
         Err(error) => {
             let error = Error::new(ErrorKind::Internal, "start the liveness runtime").caused_by(error);
             // The starter waits for this answer.
@@ -137,6 +142,26 @@ fn run_thread(
     }
     // The stopper may have given up waiting.
     let _ = ending.send(());
+}
+
+/// From the registration to the goodbye. Dropped half way the node goes stale.
+async fn run(
+    mut body: Body,
+    mut watch: Watch,
+    mut stopped: watch::Receiver<bool>,
+    registered: oneshot::Sender<Result<()>>,
+) {
+    let outcome = body.register().await;
+    let failed = outcome.is_err();
+    // The starter waits for this answer.
+    let _ = registered.send(outcome);
+    if !failed {
+        tokio::select! {
+            biased;
+            () = keep_beating(&mut body, &mut stopped) => {}
+            () = keep_watching(&mut watch) => {}
+        }
+    }
 }
 
 /// Runs the loop until it is stopped; one that panicked begins again.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    clock::Moment,
+    clock::{self, Moment},
     config::HangAction,
     liveness::{
         LivenessEvents, LoopState, Node, tell,
@@ -98,11 +98,11 @@ impl Watch {
 
     fn look_at_loop(&mut self) {
         if let Some((at, still)) = self.exit
-            && Instant::now() >= at
+            && clock::now() >= at
         {
             end_process(still);
         }
-        let Some(change) = self.watchdog.look(Instant::now(), self.node.life.count()) else { return };
+        let Some(change) = self.watchdog.look(clock::now(), self.node.life.count()) else { return };
         self.node.standing.set_event_loop(change.to);
         let counters = self.node.provider.counters();
         tell::event_loop(self.node.provider.events(), change, self.events.running());
@@ -119,14 +119,14 @@ impl Watch {
                 counters.loop_hangs.add(1);
                 self.events.loop_hung();
                 let ends = self.node.config.watchdog.hang_action == HangAction::Exit;
-                self.exit = ends.then(|| (Instant::now() + EXIT_DELAY, change.still));
+                self.exit = ends.then(|| (clock::now() + EXIT_DELAY, change.still));
             }
         }
     }
 
     /// A part that has something to do and makes no step for the stale age, beyond what it may wait for others.
     fn look_at_parts(&mut self) {
-        let now = Instant::now();
+        let now = clock::now();
         let stale_after = self.node.config.liveness.stale_after;
         let mut stuck = None;
         for (part, stillness) in &mut self.parts {

@@ -25,7 +25,7 @@ use crate::{
     },
     pool::Pool,
     store::{
-        Statements,
+        Statements, Store,
         commit::{ActivityOutcome, CommitItem},
         notify::channel,
     },
@@ -82,6 +82,7 @@ impl Hints {
     pub fn start(
         pool: &Arc<Pool>,
         statements: &Arc<Statements>,
+        store: &Arc<dyn Store>,
         wakes: &Arc<Wakes>,
         (counters, events): (&Arc<Counters>, &Arc<Events>),
     ) -> Arc<Self> {
@@ -92,7 +93,7 @@ impl Hints {
             wakes: Arc::clone(wakes),
             events: Arc::clone(events),
             counters: Arc::clone(counters),
-            sender: HintSender::start(pool, statements, counters, (channel.clone(), id)),
+            sender: HintSender::start(store, counters, (channel.clone(), id)),
             opening: Opening {
                 way: pool.direct(),
                 statements: Arc::clone(statements),

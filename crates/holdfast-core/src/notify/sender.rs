@@ -11,13 +11,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::{sync::Notify, task::JoinSet};
 
-use crate::{
-    error::Result,
-    limits,
-    pool::{CallerClass, Pool},
-    store::{Statements, notify},
-    telemetry::Counters,
-};
+use crate::{error::Result, limits, pool::CallerClass, store::Store, telemetry::Counters};
 
 /// What one hint says.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,8 +73,7 @@ struct Pending {
 impl HintSender {
     /// Starts the task on the current runtime.
     pub(super) fn start(
-        pool: &Arc<Pool>,
-        statements: &Arc<Statements>,
+        store: &Arc<dyn Store>,
         counters: &Arc<Counters>,
         (channel, sender): (String, u64),
     ) -> Self {
@@ -88,8 +81,7 @@ impl HintSender {
         let mut task = JoinSet::new();
         let worker = Worker {
             pending: Arc::clone(&pending),
-            pool: Arc::clone(pool),
-            statements: Arc::clone(statements),
+            store: Arc::clone(store),
             counters: Arc::clone(counters),
             channel,
             sender,
@@ -113,8 +105,7 @@ impl Pending {
 
 struct Worker {
     pending: Arc<Pending>,
-    pool: Arc<Pool>,
-    statements: Arc<Statements>,
+    store: Arc<dyn Store>,
     counters: Arc<Counters>,
     channel: String,
     sender: u64,
@@ -140,11 +131,11 @@ impl Worker {
         if self.pending.lock().is_empty() {
             return Ok(());
         }
-        let session = self.pool.acquire(CallerClass::Ordinary).await?;
+        let session = self.store.acquire(CallerClass::Ordinary).await?;
         // As late as possible, so that it says all that came while there was no session.
         let hint = Hint { sender: self.sender, ..std::mem::take(&mut *self.pending.lock()) };
         let payload = serde_json::to_string(&hint).unwrap_or_default();
-        notify::send(&session, &self.statements, &self.channel, &payload).await?;
+        session.send_hint(&self.channel, &payload).await?;
         self.counters.hints_sent.add(1);
         Ok(())
     }

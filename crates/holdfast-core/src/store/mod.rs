@@ -14,6 +14,8 @@ mod message;
 pub mod migrate;
 pub mod node;
 pub mod notify;
+mod port;
+mod postgres;
 mod queue;
 mod row;
 pub mod session;
@@ -23,6 +25,8 @@ pub mod sweep;
 mod tags;
 pub mod turn;
 
+pub use port::{Answer, Store, StoreSession};
+pub use postgres::PostgresStore;
 pub use statements::Statements;
 pub use tags::TagFilter;
 

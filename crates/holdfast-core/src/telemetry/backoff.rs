@@ -1,9 +1,8 @@
 //! Growing pauses: half fixed, half random, so that many processes do not come back in step.
 
-use std::{
-    hash::{BuildHasher, Hasher, RandomState},
-    time::Duration,
-};
+use std::time::Duration;
+
+use crate::chance::unit;
 
 /// A pause that doubles up to a cap.
 #[derive(Debug)]
@@ -30,12 +29,6 @@ impl Backoff {
     pub fn reset(&mut self) {
         self.failures = 0;
     }
-}
-
-/// A number in [0, 1) from the standard library's random keys.
-pub fn unit() -> f64 {
-    let bits = RandomState::new().build_hasher().finish();
-    (bits >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ mod gauges;
 pub mod logging;
 mod progress;
 
-pub use backoff::{Backoff, unit};
+pub(crate) use crate::chance::unit;
+pub use backoff::Backoff;
 pub use counters::{Counter, Counters, RunCounters};
 pub use events::{Audience, Bell, Event, Events, Level};
 pub use failure::{FailureClass, error_payload};

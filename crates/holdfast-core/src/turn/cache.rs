@@ -111,8 +111,11 @@ impl FrameCache {
     /// Empties the cache.
     pub(crate) fn clear(&mut self) -> Vec<FrameId> {
         self.bytes = 0;
-        self.order.clear();
-        self.frames.drain().map(|(_, entry)| entry.live.frame).collect()
+        let oldest_first = std::mem::take(&mut self.order).into_values();
+        oldest_first
+            .filter_map(|instance| self.frames.remove(&instance))
+            .map(|entry| entry.live.frame)
+            .collect()
     }
 
     fn remove(&mut self, instance: &str) -> Option<LiveFrame> {

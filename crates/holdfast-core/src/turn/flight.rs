@@ -2,7 +2,10 @@
 //!
 //! Invariant: at most one flight for each instance, so no instance runs twice in one process.
 
-use std::{collections::HashMap, time::Instant};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Instant,
+};
 
 use holdfast_replay::{Execution, FrameId};
 
@@ -40,7 +43,7 @@ pub(crate) struct Flight {
 /// All turns in progress and the live frames of one runtime.
 #[derive(Debug)]
 pub(crate) struct TurnTable {
-    flights: HashMap<String, Flight>,
+    flights: BTreeMap<String, Flight>,
     frames: HashMap<FrameId, String>,
     cache: FrameCache,
     next_frame: u32,
@@ -48,7 +51,7 @@ pub(crate) struct TurnTable {
 
 impl TurnTable {
     pub(crate) fn new(cache: FrameCache) -> Self {
-        Self { flights: HashMap::new(), frames: HashMap::new(), cache, next_frame: 1 }
+        Self { flights: BTreeMap::new(), frames: HashMap::new(), cache, next_frame: 1 }
     }
 
     /// Turns in progress.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use holdfast_replay::FrameId;
 
 use crate::{
+    clock,
     lease::{Kind, Return},
     store::Fence,
     turn::TurnRunner,
@@ -42,7 +43,7 @@ impl TurnRunner {
             .map(|flight| {
                 let name =
                     format!("orchestration {:?} of {:?}", flight.claimed.name, flight.claimed.instance);
-                (name, flight.since.elapsed())
+                (name, clock::since(flight.since))
             })
             .collect()
     }

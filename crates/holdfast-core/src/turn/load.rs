@@ -12,11 +12,7 @@ use holdfast_replay::{
 use crate::{
     error::{Error, ErrorKind, Result},
     limits,
-    pool::Session,
-    store::{
-        Statements,
-        turn::{self, ClaimedTurn},
-    },
+    store::{StoreSession, turn::ClaimedTurn},
 };
 
 /// What was read for a set of claimed turns.
@@ -33,24 +29,19 @@ impl Loaded {
     /// Reads the due messages of `all`, the history of `cold` and the cancel requests of `parked`, then those of inboxes that
     /// are too long for one turn: a turn never goes on without a request that was accepted. Four statements at most.
     pub(super) async fn read(
-        session: &Session,
-        statements: &Statements,
+        session: &dyn StoreSession,
         all: &[String],
         cold: &[(String, i64)],
         parked: &[String],
     ) -> Result<Self> {
-        let inbox =
-            turn::inbox(session, statements, all, limits::INBOX_PER_TURN, limits::INBOX_BYTES_PER_TURN);
-        let history = async {
-            if cold.is_empty() { Ok(Vec::new()) } else { turn::history(session, statements, cold).await }
-        };
-        let cancels = async {
-            if parked.is_empty() { Ok(Vec::new()) } else { turn::cancels(session, statements, parked).await }
-        };
+        let inbox = session.inbox(all, limits::INBOX_PER_TURN, limits::INBOX_BYTES_PER_TURN);
+        let history = async { if cold.is_empty() { Ok(Vec::new()) } else { session.history(cold).await } };
+        let cancels =
+            async { if parked.is_empty() { Ok(Vec::new()) } else { session.cancels(parked).await } };
         let (inbox, history, mut cancels) = futures_util::future::try_join3(inbox, history, cancels).await?;
         let long = long_inboxes(&inbox, parked);
         if !long.is_empty() {
-            cancels.extend(turn::cancels(session, statements, &long).await?);
+            cancels.extend(session.cancels(&long).await?);
         }
         let mut loaded = Self::default();
         for (instance, message) in cancels {

@@ -5,14 +5,14 @@
 //! nothing of the instance is given up for it. Its messages stay, its activities, timers and children go on, its parent is
 //! not told. A cancel request ends also what is parked. It never decides when an instance is resumed.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use holdfast_replay::{FrameId, Message, MessageBody, Payload, Reply, ReplyOutcome};
 
 use crate::{
+    clock,
     error::{Error, Result},
-    pool::Session,
-    store::{NodeKey, turn, turn::ClaimedTurn},
+    store::{NodeKey, StoreSession, turn::ClaimedTurn},
     telemetry::error_payload,
     turn::{
         Flight, TurnRunner,
@@ -43,7 +43,7 @@ impl TurnRunner {
     /// Stops an instance that cannot be read, or ends it when it is to be cancelled.
     pub(super) async fn set_aside(
         self: &Arc<Self>,
-        session: &Session,
+        session: &dyn StoreSession,
         node: &NodeKey,
         unreadable: Unreadable,
     ) -> Result<()> {
@@ -57,7 +57,7 @@ impl TurnRunner {
                 claimed,
                 node: node.clone(),
                 version,
-                since: Instant::now(),
+                since: clock::now(),
                 isolated: false,
                 frame,
                 execution: None,
@@ -71,7 +71,7 @@ impl TurnRunner {
             self.park(frame, &error_payload("CorruptHistoryError", error.kind().code(), &error.full_text()));
             return Ok(());
         };
-        let open = turn::open(session, self.provider.statements(), &instance, execution).await?;
+        let open = session.open(&instance, execution).await?;
         let commit = {
             let mut table = self.lock();
             let Some(flight) = table.by_frame(frame) else { return Ok(()) };

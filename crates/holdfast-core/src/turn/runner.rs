@@ -13,13 +13,13 @@ use std::{
 use holdfast_replay::{Activation, FrameId, Payload, Reply, limits::Limits};
 
 use crate::{
+    clock,
     crossing::Outbox,
     error::{Error, Result},
     failpoint,
     lease::{Keeper, Kind, Return, Returns},
-    pool::Session,
     provider::Provider,
-    store::{Fence, NodeKey, turn::ClaimedTurn},
+    store::{Fence, NodeKey, StoreSession, turn::ClaimedTurn},
     telemetry::{RunCounters, error_payload},
     turn::{
         Flight, FrameCache, LiveFrame, TurnTable,
@@ -110,7 +110,11 @@ impl TurnRunner {
     }
 
     /// Takes claimed turns on their way to JavaScript. When reading fails they go back unstarted.
-    pub(crate) async fn take(self: &Arc<Self>, session: &Session, batch: ClaimedBatch) -> Result<()> {
+    pub(crate) async fn take(
+        self: &Arc<Self>,
+        session: &dyn StoreSession,
+        batch: ClaimedBatch,
+    ) -> Result<()> {
         self.counters.orch_items_fetched.add(batch.turns.len() as u64);
         for claimed in &batch.turns {
             self.keeper.hold(Kind::Turn, claimed.fence, batch.asked_at);
@@ -121,7 +125,7 @@ impl TurnRunner {
             fresh.iter().filter(|claimed| claimed.parked).map(|claimed| claimed.instance.clone()).collect();
         let ids: Vec<String> = fresh.iter().map(|claimed| claimed.instance.clone()).collect();
         failpoint::hit("turn.load.before");
-        let loaded = Loaded::read(session, self.provider.statements(), &ids, &cold, &parked).await;
+        let loaded = Loaded::read(session, &ids, &cold, &parked).await;
         failpoint::hit("turn.load.after");
         let mut loaded = match loaded {
             Ok(loaded) => loaded,
@@ -333,7 +337,7 @@ impl TurnRunner {
                 node: node.clone(),
                 version,
                 isolated,
-                since: Instant::now(),
+                since: clock::now(),
                 frame,
                 execution: None,
                 consumed,

@@ -5,12 +5,12 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    time::Instant,
 };
 
 use holdfast_replay::{Execution, FrameId, TurnResult};
 
 use crate::{
+    clock,
     error::{Error, ErrorKind, Result},
     failpoint,
     lease::{Kind, Return},
@@ -142,7 +142,7 @@ impl TurnRunner {
         }
         let payload = error_payload("InfrastructureError", error.kind().code(), &error.text_without_data());
         let commit = rescue.unwrap_or_else(|| park_commit(&flight, &payload));
-        self.keeper.hold(Kind::Turn, flight.claimed.fence, Instant::now());
+        self.keeper.hold(Kind::Turn, flight.claimed.fence, clock::now());
         self.lock().insert(Flight { refused: true, execution: None, ..flight });
         self.submit(commit, None);
     }

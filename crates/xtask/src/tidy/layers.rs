@@ -11,7 +11,7 @@ use super::{
 
 /// Rooms from the bottom up. A room may import itself and every room in a line before its own.
 const LAYERS: &[&[&str]] = &[
-    &["error", "clock", "limits", "failpoint"],
+    &["error", "clock", "chance", "limits", "failpoint"],
     &["service", "telemetry"],
     &["pool"],
     &["store"],
