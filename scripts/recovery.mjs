@@ -1,6 +1,8 @@
 // npm run recovery: kills a worker and tells when its work goes on elsewhere, counts false deaths, measures nodes at rest.
 //
 //   npm run recovery -- [--only default|fast] [--calm-seconds N] [--rest-seconds N] [--no-build] [--json]
+//   npm run recovery -- --outage [--outage-seconds N]   the database stops for a minute under eight processes; nothing else
+//   npm run recovery -- --blocked                       loops blocked and a pool held for a minute each; nothing else
 //
 // Exit code 0 when the work of the killed worker ran within its bound, nobody alive was declared dead, and 50 nodes at rest
 // cost the database at most 3 ms in each second. With --only nothing but that kill is measured.
@@ -15,6 +17,9 @@ import { onStop, root, run, title } from './lib/run.mjs'
 const { values: options } = parseArgs({
   options: {
     only: { type: 'string' },
+    outage: { type: 'boolean', default: false },
+    'outage-seconds': { type: 'string', default: '60' },
+    blocked: { type: 'boolean', default: false },
     'calm-seconds': { type: 'string', default: '300' },
     'rest-seconds': { type: 'string', default: '30' },
     'no-build': { type: 'boolean', default: false },
@@ -26,6 +31,8 @@ if (options.only !== undefined && !['default', 'fast'].includes(options.only)) {
   process.exit(2)
 }
 if (!options['no-build'] && (await run(process.execPath, [path.join(root, 'scripts/build.mjs')])).code !== 0) process.exit(1)
+
+if (options.outage || options.blocked) process.exit((await (options.outage ? outage() : blocked())) ? 0 : 1)
 
 const { startTestServer } = await import('./lib/server.mjs')
 const { keepsBound, measureKill } = await import('./recovery/kill.mjs')
@@ -74,6 +81,25 @@ try {
 }
 if (options.json) console.log(JSON.stringify(result))
 process.exitCode = holds ? 0 : 1
+
+async function outage() {
+  const { measureOutage } = await import('./recovery/outage.mjs')
+  const { seconds, accepted, finished, doubled, falseDeaths } = await measureOutage({ seconds: Number(options['outage-seconds']) })
+  console.log(
+    options.json
+      ? JSON.stringify({ outage: { seconds, accepted, finished, doubled, falseDeaths } })
+      : `the database was down for ${seconds} s: ${finished} of ${accepted} finished, ${doubled} results doubled, ${falseDeaths} false deaths`,
+  )
+  return finished === accepted && doubled === 0 && falseDeaths === 0
+}
+
+/** The tests of blocked loops and held pools, with a minute instead of seconds. */
+async function blocked() {
+  const server = path.join(root, 'scripts/lib/server.mjs')
+  const tests = ['--test', '--test-name-pattern', 'blocking|heartbeats go on', path.join(root, '__test__/engine/liveness.test.mjs')]
+  const env = { HOLDFAST_TEST_BLOCK_MS: '60000' }
+  return (await run(process.execPath, [server, process.execPath, ...tests], { env })).code === 0
+}
 
 function round(number) {
   return Math.round(number * 100) / 100

@@ -1,107 +1,18 @@
 // Event loops that stand still, processes that are paused, parts that panic, signals. Real processes on a real database.
 //
-// HOLDFAST_TEST_BLOCK_MS sets how long the loops are blocked; 60000 is the long run:
-//   HOLDFAST_TEST_BLOCK_MS=60000 node scripts/lib/server.mjs node --test __test__/engine/liveness.test.mjs
+// HOLDFAST_TEST_BLOCK_MS sets how long loops are blocked and the pool is held; 60000 is the long run, which
+// `npm run recovery -- --blocked` does.
 
 import assert from 'node:assert/strict'
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 
 import pg from 'pg'
 
 import { Client, PostgresProvider, Runtime } from '../../index.mjs'
 import { until } from '../support/live.mjs'
+import { BLOCK_MS, kindsOf, openWorld, QUICK, Worker } from '../support/liveness.mjs'
 import { databaseUrl, freshSchema } from '../support/world.mjs'
-
-const BLOCK_MS = Number(process.env.HOLDFAST_TEST_BLOCK_MS ?? 8000)
-const LIMIT_MS = BLOCK_MS + 60_000
-
-/** A dead process is found within 5 s, a stalled loop within a second; leases are far shorter than a blocked loop. */
-const QUICK = {
-  heartbeatIntervalMs: 500,
-  staleAfterMs: 4000,
-  orchestratorLockTimeoutMs: 1000,
-  workerLockTimeoutMs: 1000,
-  eventLoopStallTimeoutMs: 500,
-}
-
-class Worker {
-  #child
-  #waiting = new Set()
-  told = []
-  errors = ''
-
-  constructor(world, { options = {}, env = {}, ...config } = {}) {
-    const script = fileURLToPath(new URL('../support/liveness-worker.mjs', import.meta.url))
-    const told = { url: world.url, schema: world.schema, options: { ...QUICK, ...options }, ...config }
-    this.#child = fork(script, { env: { ...process.env, ...env, HOLDFAST_TEST_WORKER: JSON.stringify(told) }, silent: true })
-    this.#child.stderr.on('data', (text) => (this.errors += text))
-    createInterface({ input: this.#child.stdout }).on('line', (line) => {
-      this.told.push(JSON.parse(line))
-      for (const look of this.#waiting) look()
-    })
-    this.exited = once(this.#child, 'close').then(([code, signal]) => ({ code, signal }))
-    world.t.after(() => this.#child.kill('SIGKILL'))
-  }
-
-  get pid() {
-    return this.#child.pid
-  }
-
-  /** The first thing it tells that `wanted` accepts. */
-  async until(wanted) {
-    const seen = new Promise((resolve) => {
-      const look = () => {
-        const found = this.told.find(wanted)
-        if (found === undefined) return
-        this.#waiting.delete(look)
-        resolve(found)
-      }
-      this.#waiting.add(look)
-      look()
-    })
-    const ended = this.exited.then(({ code, signal }) => {
-      throw new Error(`the worker ended: ${code ?? signal} ${this.errors}`)
-    })
-    const late = delay(LIMIT_MS, undefined, { ref: false }).then(() => {
-      throw new Error(`the worker did not tell it: ${wanted}; it told ${JSON.stringify(this.told)}`)
-    })
-    return await Promise.race([seen, ended, late])
-  }
-
-  ready() {
-    return this.until((line) => line.ready)
-  }
-
-  async stats() {
-    const before = this.told.length
-    this.#child.send('stats')
-    return await this.until((line) => line.stats !== undefined && this.told.indexOf(line) >= before)
-  }
-
-  signal(name) {
-    this.#child.kill(name)
-  }
-
-  stop() {
-    this.#child.send('stop')
-    return this.exited
-  }
-}
-
-async function openWorld(t) {
-  const [url, schema] = [databaseUrl(), freshSchema()]
-  const provider = await PostgresProvider.connectWithSchema(url, schema)
-  t.after(() => provider.close())
-  const client = new Client(provider)
-  return { t, url, schema, client, end: (id) => client.waitForOrchestration(id, LIMIT_MS) }
-}
-
-const kindsOf = async (world, id) => (await world.client.readExecutionHistory(id, 1)).map((event) => event.kind)
 
 describe('an event loop that stands still', { concurrency: 2 }, () => {
   for (const [name, started] of [['blocking activity', 'block'], ['blocking orchestration', 'orchestration']]) {
@@ -227,6 +138,30 @@ describe('a part that panics is started again', { concurrency: 2 }, () => {
   }
 })
 
+describe('a part that stands still lets others take over', { concurrency: 2 }, () => {
+  // The claimer after its claim, the loop that takes answers, the committer, and the thread of heartbeats and renewals.
+  const POINTS = { 'claim.turns.after:1': 'claimer', 'turn.match.before:1': 'answers', 'commit.batch.before:1': 'committer', 'renew.before:1': null }
+  for (const [point, part] of Object.entries(POINTS)) {
+    test(`at ${point}`, async (t) => {
+      const world = await openWorld(t)
+      // Leases do not free anything within the test, except that a renewal needs one that is renewed soon.
+      const options = { orchestratorLockTimeoutMs: '10m', workerLockTimeoutMs: part === null ? 5000 : '10m' }
+      const stuck = new Worker(world, { options, env: { HOLDFAST_STALL_AT: point, HOLDFAST_TEST_PATIENCE_MS: '500' } })
+      await stuck.ready()
+      await world.client.startOrchestration('one', 'waiting', 600_000)
+      if (part === null) await stuck.until((line) => line.started === 'wait')
+      else await until(async () => (await stuck.stats()).health.stuckPart === part, `the ${part} is found stuck`)
+      const other = new Worker(world, { options, neverBlocks: true })
+      await other.ready()
+      assert.equal((await world.end('one')).output, other.pid)
+      await until(async () => (await other.stats()).stats.nodesRecovered === 1, 'it is taken for dead')
+      const { health } = await stuck.stats()
+      assert.deepEqual([health.status, health.claims], ['unhealthy', 'nothing'])
+      await other.stop()
+    })
+  }
+})
+
 describe('signals', { concurrency: 2 }, () => {
   test('the first lets running work end, and the process ends by itself', async (t) => {
     const world = await openWorld(t)
@@ -286,15 +221,26 @@ test('heartbeats go on while every connection of the pool waits for a lock', asy
   await outside.connect()
   await outside.query(`begin; set local search_path to ${schema}; lock table instance in access exclusive mode`)
   const client = new Client(provider)
-  const waiting = Array.from({ length: 8 }, (_, index) => client.getStatus(`i${index}`).catch(() => {}))
+  let ends = false
+  const waiting = Array.from({ length: 8 }, async (_, index) => {
+    while (!ends) await client.getStatus(`i${index}`).catch(() => delay(10))
+  })
   const beats = () => provider.stats().counters.heartbeats
   const [before, began] = [beats(), Date.now()]
-  while (beats() < before + 8) {
-    assert.ok(Date.now() - began < 30_000, 'heartbeats stand still')
+  const held = () => Date.now() - began
+  let [last, heard, longest] = [before, began, 0]
+  while (held() < BLOCK_MS) {
     await delay(20)
+    if (beats() === last) continue
+    longest = Math.max(longest, Date.now() - heard)
+    ;[last, heard] = [beats(), Date.now()]
   }
+  // Half a stale age without one would be a node that looks dead soon.
+  assert.ok(longest < QUICK.staleAfterMs / 2, `the longest time without a heartbeat was ${longest} ms`)
+  assert.ok(beats() >= before + BLOCK_MS / QUICK.heartbeatIntervalMs / 2)
   assert.equal(provider.stats().counters.heartbeatsFailed, 0)
-  assert.equal(runtime.health().status, 'healthy')
+  assert.equal(runtime.health().fenced, false)
+  ends = true
   await outside.query('rollback')
   await outside.end()
   await Promise.all(waiting)

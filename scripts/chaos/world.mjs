@@ -24,7 +24,7 @@ const OPTIONS = {
 }
 
 /** A server whose data outlives it, on a port that stays the same. */
-class Database {
+export class Database {
   static async start() {
     const database = new Database()
     database.folder = mkdtempSync(path.join(os.tmpdir(), 'holdfast-chaos-'))

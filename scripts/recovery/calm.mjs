@@ -29,9 +29,13 @@ export async function countFalseDeaths({ url, schema, seconds }) {
   } finally {
     for (const core of cores) core.kill('SIGKILL')
   }
-  let deaths = 0
+  return await stopAndCountDeaths(processes)
+}
+
+/** Stops processes; gives how many deaths they tell of. */
+export async function stopAndCountDeaths(processes) {
   // A death is seen by whoever recovers and by whoever was declared dead: it is counted where there are more.
-  let declared = 0
+  let [deaths, declared] = [0, 0]
   for (const counters of await Promise.all(processes.map((each) => each.stop()))) {
     deaths += counters.nodesRecovered
     declared += counters.declaredDead

@@ -5,6 +5,7 @@
 //   rescuer   tells when each of them runs here
 //   blocked   its loop stands still again and again, for blockMs
 //   saturated its pool is never free
+//   working   runs orchestrations of several steps with pauses between them
 //   resting   runtimes with nothing to do
 
 import { setTimeout as delay } from 'node:timers/promises'
@@ -32,6 +33,15 @@ for (let i = 0; i < (config.runtimes ?? 1); i++) {
   runtime.registerOrchestration('turn', async (_ctx, id) => {
     if (isVictim) for (;;);
     process.send({ ran: id, at: Date.now() })
+  })
+  runtime.registerActivity('step', (_ctx, n) => n + 1)
+  runtime.registerOrchestration('steps', async (ctx, steps) => {
+    let done = 0
+    while (done < steps) {
+      done = await ctx.scheduleActivity('step', done)
+      await ctx.scheduleTimer(500)
+    }
+    return done
   })
   for (let name = 0; name < (config.names ?? 0); name++) {
     runtime.registerActivity(`activity ${name}`, () => null)

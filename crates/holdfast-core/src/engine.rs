@@ -76,7 +76,7 @@ impl Engine {
     ) -> Result<Arc<Self>> {
         config.validate()?;
         let counters = Arc::new(RunCounters::default());
-        let claiming = Arc::new(Progress::new("claimer", limits::CLAIM_LIMIT));
+        let claiming = Arc::new(Progress::new("claimer", failpoint::patience(limits::CLAIM_LIMIT)));
         let answering = Arc::new(Progress::new("answers", Duration::ZERO));
         let mut watched = vec![Arc::clone(&claiming), Arc::clone(&answering)];
         watched.extend(provider.committer().progress().iter().map(Arc::clone));

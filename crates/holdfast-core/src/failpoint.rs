@@ -2,7 +2,9 @@
 //!
 //! `HOLDFAST_CRASH_AT=name` or `name:n` (the n-th time) arms one point; without it a hit costs two atomic loads. The
 //! process is killed by an abort, so that nothing is flushed, released or said goodbye to. `HOLDFAST_PANIC_AT` arms one in the
-//! same way that panics instead: the part of the engine that hits it has to be started again.
+//! same way that panics instead: the part of the engine that hits it has to be started again. At the one of `HOLDFAST_STALL_AT`
+//! the part stands still for ever, its thread with it; `HOLDFAST_TEST_PATIENCE_MS` says how long parts may wait for others
+//! before that counts, because no test waits as long as they may.
 //!
 //! `HOLDFAST_TEST_EVICT_PERCENT=50` makes runtimes that start then forget about half of their live frames, so that warm
 //! and cold turns mix at random.
@@ -16,6 +18,8 @@ use std::{
         OnceLock,
         atomic::{AtomicU32, Ordering},
     },
+    thread,
+    time::Duration,
 };
 
 struct Armed {
@@ -25,6 +29,7 @@ struct Armed {
 
 static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
 static PANICS: OnceLock<Option<Armed>> = OnceLock::new();
+static STALLS: OnceLock<Option<Armed>> = OnceLock::new();
 
 /// Every point there is, in the order of a step's life; the crash tests go through this list.
 pub const POINTS: &[&str] = &[
@@ -70,13 +75,24 @@ pub const POINTS: &[&str] = &[
     "goodbye.after",
 ];
 
-/// Dies, or panics, here when this point is armed and its turn has come.
+/// Dies, panics or stands still here when this point is armed and its turn has come.
 pub fn hit(point: &'static str) {
     debug_assert!(POINTS.contains(&point), "unknown point {point}");
     if comes(&ARMED, "HOLDFAST_CRASH_AT", point) {
         process::abort();
     }
     assert!(!comes(&PANICS, "HOLDFAST_PANIC_AT", point), "failpoint {point}");
+    if comes(&STALLS, "HOLDFAST_STALL_AT", point) {
+        loop {
+            thread::park();
+        }
+    }
+}
+
+/// How long a part may wait for others before it counts as standing still: what a test wants, or the usual time.
+pub fn patience(usual: Duration) -> Duration {
+    let wanted = std::env::var("HOLDFAST_TEST_PATIENCE_MS").ok().and_then(|text| text.parse().ok());
+    wanted.map_or(usual, Duration::from_millis)
 }
 
 fn comes(armed: &OnceLock<Option<Armed>>, variable: &str, point: &str) -> bool {

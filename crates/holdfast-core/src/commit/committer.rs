@@ -55,7 +55,7 @@ impl Committer {
         let engine = Arc::new(Queue::new(limits::COMMIT_BATCH_ITEMS));
         let clients = Arc::new(Queue::new(limits::CLIENT_BATCH_ITEMS));
         let progress = ["committer", "client committer"]
-            .map(|part| Arc::new(Progress::new(part, limits::COMMITTER_PATIENCE)));
+            .map(|part| Arc::new(Progress::new(part, failpoint::patience(limits::COMMITTER_PATIENCE))));
         let mut workers = JoinSet::new();
         for (queue, progress) in [&engine, &clients].into_iter().zip(&progress) {
             let worker = Worker {

@@ -2,13 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holdfast_core::{client::Client, config::EngineConfig, provider::Provider, store::commit::Start};
+use holdfast_core::{client::Client, config::EngineConfig, provider::Provider};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::support::{
     FaultProxy, TestDatabase, TestServer,
-    world::{World, sql_at, start, steps},
+    load::{audit, start_some},
+    world::{World, start, steps},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -130,41 +131,4 @@ async fn a_network_that_is_cut_and_frozen_at_random_moments_loses_nothing() {
     assert_eq!(world.provider.counters().poisoned.get(), 0);
     audit(TestDatabase::get().url(), &world).await;
     world.stop().await;
-}
-
-/// Starts eight instances and returns those that were accepted.
-async fn start_some(world: &World, prefix: &str) -> Vec<String> {
-    let names: Vec<String> = (0..8).map(|i| format!("{prefix}-{i}")).collect();
-    let starts = names.iter().map(|name| one_start(name, 6)).collect();
-    let outcomes = world.client.start(starts).await;
-    names.into_iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok()).map(|(name, _)| name).collect()
-}
-
-fn one_start(instance: &str, steps: i64) -> Start {
-    Start {
-        instance: instance.to_owned(),
-        name: "steps".to_owned(),
-        version: None,
-        input: steps.to_string(),
-        parent: None,
-        ..Start::default()
-    }
-}
-
-/// Histories have no gap, every scheduled task has one completion, nothing is left in a queue.
-async fn audit(url: &str, world: &World) {
-    let number = async |sql: &str| -> i64 { sql_at(url, &world.schema, sql).await[0].get(0) };
-    let gaps = "select count(*) from (select instance, execution from @history group by 1, 2 \
-                having count(*) <> max(event_id) or min(event_id) <> 1) broken";
-    assert_eq!(number(gaps).await, 0, "gaps in histories");
-    let doubles = "select count(*) from (select 1 from @history where source is not null \
-                   group by instance, execution, source having count(*) > 1) twice";
-    assert_eq!(number(doubles).await, 0, "a step has two results");
-    let ends = "select count(*) from (select 1 from @history where kind in \
-                ('OrchestrationCompleted', 'OrchestrationFailed', 'OrchestrationCancelled') \
-                group by instance, execution having count(*) > 1) twice";
-    assert_eq!(number(ends).await, 0, "an execution ended twice");
-    for queue in ["turn_queue", "activity_queue", "inbox"] {
-        assert_eq!(number(&format!("select count(*) from @{queue}")).await, 0, "{queue}");
-    }
 }

@@ -2,6 +2,7 @@
 
 mod dispatch_cost;
 mod engine;
+mod engine_failover;
 mod engine_faults;
 mod engine_fence;
 mod engine_liveness;

@@ -3,6 +3,7 @@
 mod binaries;
 mod database;
 pub(crate) mod host;
+pub(crate) mod load;
 mod proxy;
 mod server;
 pub(crate) mod world;

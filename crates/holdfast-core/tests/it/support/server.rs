@@ -34,18 +34,13 @@ pub(crate) struct TestServer {
 impl TestServer {
     /// Starts a server; `prepare` may put files into its folder and gives further lines for its configuration.
     pub(crate) fn start(prepare: impl FnOnce(&Path) -> String) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = env::temp_dir().join(format!("holdfast-test-{}-{count}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a temporary folder");
-        let server = Self { watchdog: watchdog(&folder), folder };
+        let server = Self::empty();
         let settings = prepare(&server.folder);
         if is_root() {
             give_away(&server.folder);
         }
         let binaries = Binaries::find(&server.folder);
-        let data = server.folder.join("data");
-        let log = server.folder.join("log");
+        let data = server.data();
         run(
             &server.folder,
             binaries.command("initdb").arg("-D").arg(&data).args([
@@ -68,11 +63,69 @@ impl TestServer {
         );
         fs::write(data.join("postgresql.auto.conf"), defaults + &settings)
             .expect("the server's configuration");
-        run(
-            &server.folder,
-            binaries.command("pg_ctl").args(["start", "-w", "-D"]).arg(&data).arg("-l").arg(log),
-        );
+        server.start_again();
         server
+    }
+
+    /// A server that follows this one, which is restarted for it. From then on no commit is answered that is not on both.
+    pub(crate) fn standby(&self) -> Self {
+        let standby = Self::empty();
+        if is_root() {
+            give_away(&standby.folder);
+        }
+        self.control(&["stop", "-w", "-m", "fast"]);
+        let mut copy = Command::new("cp");
+        run(&self.folder, copy.arg("-a").arg(self.data()).arg(standby.data()));
+        self.configure("synchronous_standby_names = '*'\nsynchronous_commit = on\n");
+        standby.configure(&format!(
+            "unix_socket_directories = '{}'\nprimary_conninfo = 'host={} user=postgres'\n",
+            standby.folder.display(),
+            self.folder.display()
+        ));
+        fs::write(standby.data().join("standby.signal"), "").expect("the mark of a standby");
+        self.start_again();
+        standby.start_again();
+        standby
+    }
+
+    /// Makes a standby the primary.
+    pub(crate) fn promote(&self) {
+        self.control(&["promote", "-w"]);
+    }
+
+    /// Stops the server as a crash would: sessions end without a goodbye.
+    pub(crate) fn crash(&self) {
+        self.control(&["stop", "-w", "-m", "immediate"]);
+    }
+
+    /// Starts the server, also after it was stopped.
+    pub(crate) fn start_again(&self) {
+        self.control(&["start", "-w"]);
+    }
+
+    fn empty() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = env::temp_dir().join(format!("holdfast-test-{}-{count}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        Self { watchdog: watchdog(&folder), folder }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    fn configure(&self, lines: &str) {
+        let file = self.data().join("postgresql.auto.conf");
+        let before = fs::read_to_string(&file).expect("the server's configuration");
+        fs::write(&file, before + lines).expect("the server's configuration");
+    }
+
+    fn control(&self, verb: &[&str]) {
+        let binaries = Binaries::find(&self.folder);
+        let mut command = binaries.command("pg_ctl");
+        command.args(verb).arg("-D").arg(self.data()).arg("-l").arg(self.folder.join("log"));
+        run(&self.folder, &mut command);
     }
 
     /// The folder with the socket.
@@ -82,10 +135,7 @@ impl TestServer {
 
     /// Restarts the server as after a crash: sessions end without a goodbye.
     pub(crate) fn restart(&self) {
-        let binaries = Binaries::find(&self.folder);
-        let mut command = binaries.command("pg_ctl");
-        command.args(["restart", "-w", "-m", "immediate", "-D"]).arg(self.folder.join("data"));
-        run(&self.folder, command.arg("-l").arg(self.folder.join("log")));
+        self.control(&["restart", "-w", "-m", "immediate"]);
     }
 
     /// The server's URL by its socket.
