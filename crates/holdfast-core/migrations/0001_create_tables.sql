@@ -14,6 +14,8 @@ create table /*schema*/node (
   heartbeat_at timestamptz not null default clock_timestamp(),
   heartbeat_interval interval not null,
   stale_after interval not null,
+  -- Whether hints reach its process.
+  listens boolean not null default false,
   constraint node_pkey primary key (id, epoch),
   constraint node_stale_after_check check (stale_after >= 4 * heartbeat_interval)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.1);

@@ -78,9 +78,7 @@ impl Engine {
         let counters = Arc::new(RunCounters::default());
         let claiming = Arc::new(Progress::new("claimer", failpoint::patience(limits::CLAIM_LIMIT)));
         let answering = Arc::new(Progress::new("answers", Duration::ZERO));
-        let mut watched = vec![Arc::clone(&claiming), Arc::clone(&answering)];
-        watched.extend(provider.committer().progress().iter().map(Arc::clone));
-        let node = new_node(&provider, config, watched);
+        let node = new_node(&provider, config, [&claiming, &answering]);
         let Rooms { outbox, returns, turns, activities } = Rooms::new(&node, &counters, &handlers);
         let wake = provider.wakes().register();
         let events = Arc::new(Events {
@@ -91,6 +89,7 @@ impl Engine {
             hints: Arc::clone(provider.hints()),
         });
         let liveness = Liveness::start(node.clone(), events).await?;
+        node.hints.claims(&node.key, &wake);
         let (stop, stopping) = watch::channel(false);
         let slots = FreeSlots::offer(&node, &handlers, &turns, &activities, stopping.clone());
         let claimer = Arc::new(Claimer {
@@ -167,7 +166,7 @@ impl Engine {
         let Some(mut taken) = parts.take() else { return };
         // The claimer sees this at its next step.
         let _ = self.stop.send(true);
-        self.claimer.wake.notify_one();
+        self.claimer.wake.ring();
         let deadline = clock::now() + grace.min(LONGEST_GRACE);
         let claimed = async { while taken.claiming.join_next().await.is_some() {} };
         let patience = deadline.max(clock::now() + GOODBYE_LIMIT);
@@ -176,7 +175,7 @@ impl Engine {
             taken.claiming.shutdown().await;
         }
         // Work that was made ready here told nobody else.
-        self.node.provider.hints().tell_released();
+        self.node.provider.hints().tell_released(u64::MAX);
         let unstarted = self.outbox.drain();
         self.turns.give_back(unstarted.turns);
         self.activities.give_back(unstarted.activities);
@@ -267,7 +266,7 @@ impl Engine {
             // Each settled item rings the claimer's bell; the pause only bounds a bell that rang before.
             tokio::select! {
                 biased;
-                () = self.claimer.wake.notified() => {}
+                _ = self.claimer.wake.rung() => {}
                 () = tokio::time::sleep(left.min(Duration::from_millis(20))) => {}
                 _ = hurry.changed() => {}
             }
@@ -323,7 +322,7 @@ impl Rooms {
     }
 }
 
-fn new_node(provider: &Arc<Provider>, config: EngineConfig, watched: Vec<Arc<Progress>>) -> Node {
+fn new_node(provider: &Arc<Provider>, config: EngineConfig, watched: [&Arc<Progress>; 2]) -> Node {
     Node {
         hints: Arc::new(provider.hints().join(config.liveness.listener)),
         provider: Arc::clone(provider),
@@ -331,7 +330,7 @@ fn new_node(provider: &Arc<Provider>, config: EngineConfig, watched: Vec<Arc<Pro
         key: Arc::new(Mutex::new(NodeKey { id: config.liveness.node_id(), epoch: 0 })),
         standing: Arc::new(Standing::new(&config)),
         life: Arc::default(),
-        parts: watched,
+        parts: watched.into_iter().chain(provider.committer().progress()).map(Arc::clone).collect(),
         sessions: Arc::new(session_book(&config)),
         config,
     }

@@ -169,6 +169,9 @@ pub const HUB_RECONNECT_MAX: Duration = Duration::from_secs(300);
 /// How often a hub that lost the election tries again: what a dead leader costs at most, in hints.
 pub const HUB_ELECTION_RETRY: Duration = Duration::from_secs(30);
 
+/// What the server may take to answer the last call of a hub that closes.
+pub const HUB_GOODBYE: Duration = Duration::from_secs(5);
+
 /// A hub whose goodbye did not come through keeps its place for this long, in which the server notices that it is gone.
 pub const HUB_CLOSE_FAILED: Duration = Duration::from_secs(60);
 
@@ -177,6 +180,19 @@ pub const HUB_PROOFS_MISSED: u32 = 2;
 
 /// Shortest pause between two hints of a channel: what a reader gains from more is below what a claim costs.
 pub const HINT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Pause between the groups of listeners that one hint wakes: the first has claimed by then, so that the others, if they come
+/// at all, look in vain. As many as there is work come at once, so it delays only what those cannot take.
+pub const HINT_SPREAD: Duration = Duration::from_millis(20);
+
+/// How often a process asks how many others listen. Whoever begins to says so; this finds those that have gone.
+pub const PRESENCE_EVERY: Duration = Duration::from_secs(30);
+
+/// When it asks, at the latest, once somebody else began to listen: not all of them in the same moment.
+pub const PRESENCE_SOON: Duration = Duration::from_secs(1);
+
+/// The second time it asks after a change: two that began together did not see each other the first time.
+pub const PRESENCE_AGAIN: Duration = Duration::from_secs(5);
 
 /// Bytes of ids in one hint, well below the 8000 that PostgreSQL allows; above it the hint says "all".
 pub const HINT_BYTES: usize = 4000;

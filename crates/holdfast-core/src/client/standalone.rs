@@ -141,7 +141,7 @@ impl StandaloneClient {
         let session = self.session().await?;
         let queued = rows::retry(&session, self.provider.statements(), id).await?;
         if queued {
-            self.provider.wakes().work();
+            self.provider.hints().released(1);
         }
         Ok(queued)
     }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::{
     activity::{ActivityRunner, ClaimedTasks},
@@ -20,7 +20,7 @@ use crate::{
     lease::{Keeper, Kind, Returns},
     limits,
     liveness::{Claiming, Standing},
-    notify::LocalSlots,
+    notify::{Bell, LocalSlots, Ring},
     pool::CallerClass,
     provider::Provider,
     session::SessionBook,
@@ -48,7 +48,7 @@ pub(crate) struct Claimer {
     pub(crate) sessions: Arc<SessionBook>,
     pub(crate) turns: Arc<TurnRunner>,
     pub(crate) activities: Arc<ActivityRunner>,
-    pub(crate) wake: Arc<Notify>,
+    pub(crate) wake: Arc<Bell>,
     /// What this runtime can take without a hint; known to the provider as long as it is here.
     pub(crate) _slots: Arc<dyn LocalSlots>,
 }
@@ -120,11 +120,11 @@ impl Claimer {
                     }
                     pace.bound(self.longest_sleep());
                     tokio::select! {
-                    biased;
-                            () = self.wake.notified() => {}
-                            () = tokio::time::sleep(pace.after(round.claimed, round.next_due)) => memory.eager = false,
-                            _ = stop.changed() => {}
-                        }
+                        biased;
+                        ring = self.wake.rung() => memory.eager = ring == Ring::Claim,
+                        () = tokio::time::sleep(pace.after(round.claimed, round.next_due)) => memory.eager = false,
+                        _ = stop.changed() => {}
+                    }
                 }
                 Err(error) => {
                     self.provider.counters().claims_failed.add(1);
@@ -177,6 +177,7 @@ impl Claimer {
             round = self.claim(&*session, memory, Wanted { lanes, ..Wanted::of(free) }).await?;
         }
         if round.claimed == 0 {
+            self.wake.looks();
             let due = self.look(&*session).await?;
             memory.looked = Some(clock::now());
             (memory.tagged, memory.in_session) = (due.tagged, due.in_session);

@@ -29,7 +29,7 @@ impl Claimer {
                     self.keeper.let_go(lease.kind, lease.fence);
                 }
                 self.returns.given_back();
-                self.provider.hints().released();
+                self.provider.hints().released(returned.len() as u64);
                 Ok(())
             }
             Err(error) => {

@@ -2,13 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::Notify;
-
 use crate::{
     activity::ActivityRunner,
     crossing::{AbortReason, Outbox},
     liveness::LivenessEvents,
-    notify::Hints,
+    notify::{Bell, Hints},
     store::{ActivityKey, Fence},
     turn::TurnRunner,
 };
@@ -17,7 +15,7 @@ pub(super) struct Events {
     pub(super) turns: Arc<TurnRunner>,
     pub(super) activities: Arc<ActivityRunner>,
     pub(super) outbox: Arc<Outbox>,
-    pub(super) wake: Arc<Notify>,
+    pub(super) wake: Arc<Bell>,
     pub(super) hints: Arc<Hints>,
 }
 
@@ -27,7 +25,7 @@ impl Events {
         let unstarted = self.outbox.drain();
         self.turns.give_back(unstarted.turns);
         self.activities.give_back(unstarted.activities);
-        self.wake.notify_one();
+        self.wake.ring();
     }
 }
 
@@ -49,9 +47,9 @@ impl LivenessEvents for Events {
         self.activities.abort_all(AbortReason::Lost);
     }
 
-    fn released(&self) {
-        self.wake.notify_one();
-        self.hints.tell_released();
+    fn released(&self, work: u64) {
+        self.wake.ring();
+        self.hints.tell_released(work);
     }
 
     fn fenced(&self) {
@@ -67,12 +65,12 @@ impl LivenessEvents for Events {
         self.give_back_unstarted();
         self.turns.hand_over();
         self.activities.hand_over();
-        self.wake.notify_one();
+        self.wake.ring();
     }
 
     fn may_go_on(&self) {
         self.outbox.nudge();
-        self.wake.notify_one();
+        self.wake.ring();
     }
 
     fn running(&self) -> Vec<(String, Duration)> {

@@ -229,7 +229,7 @@ impl Body {
             self.sweeping = true;
         }
         if answer.released > 0 {
-            self.events.released();
+            self.events.released(answer.released);
         }
         if !answer.alive {
             self.begin_again().await?;
@@ -267,7 +267,7 @@ impl Body {
             // The sweeps free it.
             Err(_) => self.session = None,
         }
-        self.events.released();
+        self.events.released(u64::MAX);
         Ok(())
     }
 
@@ -289,7 +289,7 @@ impl Body {
                 self.sweeping = swept.more;
                 self.node.provider.counters().leases_recovered.add(swept.freed);
                 if swept.freed > 0 {
-                    self.events.released();
+                    self.events.released(swept.freed);
                 }
             }
             Ok(Err(error)) => {

@@ -40,7 +40,7 @@ pub(crate) trait LivenessEvents: Send + Sync {
     /// The node row was gone: live frames cannot be trusted any more.
     fn declared_dead(&self);
     /// Others' work was released, or own claims came back: there may be something to claim.
-    fn released(&self);
+    fn released(&self, work: u64);
     /// The node fences itself: nothing may be started, what runs is told to stop.
     fn fenced(&self);
     /// The JavaScript loop stands still: what it has not begun goes back.

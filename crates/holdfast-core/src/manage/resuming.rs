@@ -19,7 +19,7 @@ impl Manager {
         let session = self.session().await?;
         let statements = self.provider.statements();
         if !rows::resume(&session, statements, &ids).await?.is_empty() {
-            self.provider.wakes().work();
+            self.provider.hints().released(1);
             return Ok(true);
         }
         match instance::get(&session, statements, &ids).await?.is_empty() {
@@ -41,8 +41,9 @@ impl Manager {
             left -= i64::try_from(ids.len()).unwrap_or(left);
             if !ids.is_empty() {
                 let session = self.session().await?;
-                resumed += rows::resume(&session, self.provider.statements(), &ids).await?.len() as u64;
-                self.provider.wakes().work();
+                let due = rows::resume(&session, self.provider.statements(), &ids).await?.len() as u64;
+                self.provider.hints().released(due);
+                resumed += due;
             }
             if page.next.is_none() {
                 break;

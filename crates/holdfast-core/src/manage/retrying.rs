@@ -30,7 +30,9 @@ impl Manager {
             history.into_iter().map(StoredEvent::decode).collect::<Result<_, _>>().map_err(corrupt)?;
         let reopened = reopen(events).map_err(corrupt)?;
         let retried = rows::retry(&session, statements, id, found, reopened).await?;
-        self.provider.wakes().work();
+        if retried {
+            self.provider.hints().released(1);
+        }
         Ok(retried)
     }
 }

@@ -15,19 +15,24 @@ use serde_json::json;
 use tokio::runtime::Handle;
 
 use crate::{
+    clock,
     notify::{
-        Wakes,
-        hub::{HubState, Subscriber},
+        HintUser, Wakes,
+        ear::Ear,
+        hub::HubState,
         hubs::{HubLease, Hubs, Opening},
-        local::{LocalSlots, leaves},
+        local::{LocalSlots, left_over},
+        presence::{Presence, Question},
         proof::Proof,
-        sender::{Hint, HintSender},
+        sender::HintSender,
+        spread,
+        user::{Claims, Use},
     },
     pool::Pool,
     store::{
-        Statements, Store,
+        NodeKey, Statements, Store,
         commit::{ActivityOutcome, CommitItem},
-        notify::channel,
+        notify::{Place, channel},
     },
     telemetry::{Counters, Events, Level, unit},
 };
@@ -46,35 +51,35 @@ pub enum ListenerMode {
 
 /// The hints of one provider.
 pub struct Hints {
-    wakes: Arc<Wakes>,
-    events: Arc<Events>,
-    counters: Arc<Counters>,
+    pub(super) wakes: Arc<Wakes>,
+    pub(super) events: Arc<Events>,
+    pub(super) counters: Arc<Counters>,
     sender: HintSender,
+    pub(super) presence: Presence,
     opening: Opening,
-    channel: String,
+    pub(super) channel: String,
     /// What it sends is marked with it.
-    id: u64,
+    pub(super) id: u64,
     hubs: Arc<Hubs>,
-    listening: AtomicBool,
+    pub(super) listening: AtomicBool,
     state: Mutex<State>,
     /// Held while a hub is leased and given back; no callback of a hub takes it.
-    lease: Mutex<Option<HubLease>>,
+    pub(super) lease: Mutex<Option<HubLease>>,
 }
 
 #[derive(Default)]
-struct State {
-    users: BTreeMap<u64, Use>,
+pub(super) struct State {
+    pub(super) users: BTreeMap<u64, Use>,
     next_ticket: u64,
     local: Vec<Weak<dyn LocalSlots>>,
-    proof: Proof,
-    hub: Option<HubState>,
-}
-
-/// Who wants to hear.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Runtime(ListenerMode),
-    Waiters,
+    pub(super) proof: Proof,
+    pub(super) hub: Option<HubState>,
+    /// Runtimes of other processes that listen, when that is known.
+    others: Option<u64>,
+    /// Another process began to listen since that was asked.
+    heard: bool,
+    /// The others know that this process listens.
+    told: bool,
 }
 
 impl Hints {
@@ -89,11 +94,12 @@ impl Hints {
         let channel = channel(statements.schema());
         // Exact also as a number of JavaScript.
         let id = (unit() * 2_f64.powi(53)) as u64;
-        Arc::new(Self {
+        Arc::new_cyclic(|hints| Self {
             wakes: Arc::clone(wakes),
             events: Arc::clone(events),
             counters: Arc::clone(counters),
             sender: HintSender::start(store, counters, (channel.clone(), id)),
+            presence: Presence::start(pool, statements, Weak::clone(hints)),
             opening: Opening {
                 way: pool.direct(),
                 statements: Arc::clone(statements),
@@ -122,10 +128,10 @@ impl Hints {
         let ended: Vec<&String> = ended.collect();
         let local: Vec<Arc<dyn LocalSlots>> = self.lock().local.iter().filter_map(Weak::upgrade).collect();
         let local: Vec<&dyn LocalSlots> = local.iter().map(|slots| &**slots).collect();
-        let work = leaves(items, &local);
-        if work || !ended.is_empty() {
+        let work = if self.others_listen() { left_over(items, &local) } else { 0 };
+        if work > 0 || !ended.is_empty() {
             self.sender.add(|hint| {
-                hint.work |= work;
+                hint.add_work(work);
                 for instance in ended {
                     hint.add_ended(instance);
                 }
@@ -138,15 +144,76 @@ impl Hints {
         &self.wakes
     }
 
-    /// Work became free that anybody may take: recovered, or given back.
-    pub fn released(&self) {
+    /// So much work became free that anybody may take: recovered, given back, or made due by hand.
+    pub fn released(&self, work: u64) {
         self.wakes.work();
-        self.tell_released();
+        self.tell_released(work);
     }
 
     /// The same, for other processes only.
-    pub fn tell_released(&self) {
-        self.sender.add(|hint| hint.work = true);
+    pub fn tell_released(&self, work: u64) {
+        if work > 0 && self.others_listen() {
+            self.sender.add(|hint| hint.add_work(u32::try_from(work).unwrap_or(u32::MAX)));
+        }
+    }
+
+    /// Somebody elsewhere has so much work for others: wakes claimers of this process whose turn it is, the others later.
+    pub(super) fn ring(&self, work: u32, first: u64) {
+        let now = clock::now();
+        let mut rung = false;
+        let state = self.lock();
+        for claims in state.runtimes() {
+            let Some(bell) = claims.bell.upgrade() else { continue };
+            rung = true;
+            let delay = spread::delay(claims.place(), work, first);
+            if delay.is_zero() { bell.ring() } else { bell.ring_at(now + delay) }
+        }
+        drop(state);
+        if !rung {
+            self.wakes.work();
+        }
+    }
+
+    /// Another process began to listen.
+    pub(super) fn somebody_listens(&self) {
+        let mut state = self.lock();
+        (state.others, state.heard) = (None, true);
+        drop(state);
+        self.presence.changed_elsewhere();
+    }
+
+    /// Whether a hint about work may reach anybody. Whoever does not listen itself cannot know.
+    fn others_listen(&self) -> bool {
+        !self.is_listening() || self.lock().others != Some(0)
+    }
+
+    /// What is to be said about this process, and asked; `None` when there is nothing, because it never listened.
+    pub(super) fn question(&self) -> Option<Question> {
+        let listens = self.is_listening();
+        let mut state = self.lock();
+        state.heard = false;
+        let own: Vec<NodeKey> = state.runtimes().map(Claims::key).collect();
+        (!own.is_empty() && (listens || state.told)).then_some(Question { own, listens })
+    }
+
+    /// Where the runtimes of this process stand.
+    pub(super) fn placed(&self, question: &Question, places: &[(i64, Place)]) {
+        let mut state = self.lock();
+        let own: Vec<Place> = places.iter().map(|(_, place)| *place).collect();
+        for claims in state.users.values_mut().filter_map(Use::claims_mut) {
+            let epoch = claims.key().epoch;
+            claims.place = places.iter().find(|(of, _)| *of == epoch).copied();
+        }
+        self.sender.stands(own.first().copied());
+        let Some(others) = own.first().map(|place| place.others) else { return };
+        // Somebody who began to listen while the answer was on its way is not in it.
+        state.others = (!state.heard).then_some(others);
+        let begins = question.listens && !state.told;
+        state.told = question.listens;
+        drop(state);
+        if begins && others > 0 {
+            self.sender.add(|hint| hint.listens = true);
+        }
     }
 
     /// A hub hears what other processes do.
@@ -159,6 +226,11 @@ impl Hints {
         self.lock().hub.clone()
     }
 
+    /// Runtimes of other processes that listen as well; `None` when that is not known.
+    pub fn others(&self) -> Option<u64> {
+        self.lock().others
+    }
+
     /// The channel of this provider's schema.
     pub fn channel(&self) -> &str {
         &self.channel
@@ -166,7 +238,7 @@ impl Hints {
 
     /// A runtime begins.
     pub fn join(self: &Arc<Self>, mode: ListenerMode) -> HintUser {
-        self.enter(Use::Runtime(mode))
+        self.enter(Use::Runtime { mode, claims: None })
     }
 
     /// What a runtime of this process can take needs no hint, until it is dropped.
@@ -190,7 +262,7 @@ impl Hints {
             ticket
         };
         self.adjust();
-        HintUser { hints: Arc::clone(self), ticket }
+        HintUser::new(self, ticket)
     }
 
     /// Gives up the hub; nobody hears any more.
@@ -200,7 +272,7 @@ impl Hints {
     }
 
     /// Leases a hub when somebody wants one and there is none, and gives it back when nobody does.
-    fn adjust(self: &Arc<Self>) {
+    pub(super) fn adjust(self: &Arc<Self>) {
         let Some(mode) = self.lock().wanted() else { return self.give_up_lease() };
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         if lease.is_some() {
@@ -235,7 +307,7 @@ impl Hints {
         }
     }
 
-    fn tell(&self, state: &HubState) {
+    pub(super) fn tell(&self, state: &HubState) {
         let (level, text) = match state {
             HubState::Down { cause, .. } => {
                 (Level::Warn, format!("hints of other processes are not heard: {cause}"))
@@ -262,16 +334,20 @@ impl Hints {
         json!({ "state": state.word(), "channel": self.channel, "cause": cause, "delayMs": delay })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
+    fn runtimes(&self) -> impl Iterator<Item = &Claims> {
+        self.users.values().filter_map(Use::claims)
+    }
+
     /// How to listen: as the first runtime that does; waiters alone listen for themselves.
     fn wanted(&self) -> Option<ListenerMode> {
         let runtimes = self.users.values().filter_map(|user| match user {
-            Use::Runtime(mode) => Some(*mode),
+            Use::Runtime { mode, .. } => Some(*mode),
             Use::Waiters => None,
         });
         let runtimes: Vec<ListenerMode> = runtimes.collect();
@@ -279,112 +355,5 @@ impl State {
             return (!self.users.is_empty()).then_some(ListenerMode::Each);
         }
         runtimes.into_iter().find(|mode| *mode != ListenerMode::Off)
-    }
-}
-
-/// Somebody who wants to hear hints, until it is dropped.
-pub struct HintUser {
-    hints: Arc<Hints>,
-    ticket: u64,
-}
-
-impl HintUser {
-    /// A heartbeat is about to be sent: the channel to which it sends a hint, when a hub is to be proved alive.
-    pub fn begin_proof(&self) -> Option<String> {
-        self.hints.adjust();
-        if !self.hints.is_listening() {
-            return None;
-        }
-        let channel = self.lease().as_ref()?.own_channel().to_owned();
-        self.hints.lock().proof.sent(self.ticket);
-        Some(channel)
-    }
-
-    /// It was sent, or not.
-    pub fn end_proof(&self, sent: bool) {
-        let deaf = {
-            let mut state = self.hints.lock();
-            if !sent {
-                state.proof.not_sent(self.ticket);
-            }
-            sent && state.proof.is_deaf(self.ticket)
-        };
-        if deaf {
-            self.hints.lock().proof.heard();
-            if let Some(lease) = &*self.lease() {
-                lease.is_deaf();
-            }
-        }
-    }
-
-    /// Looks for a hub, if there is none yet.
-    pub(super) fn adjust(&self) {
-        self.hints.adjust();
-    }
-
-    fn lease(&self) -> MutexGuard<'_, Option<HubLease>> {
-        self.hints.lease.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for HintUser {
-    fn drop(&mut self) {
-        self.hints.lock().users.remove(&self.ticket);
-        self.hints.adjust();
-    }
-}
-
-/// What a provider does about what a hub hears.
-struct Ear(Weak<Hints>);
-
-impl Subscriber for Ear {
-    fn state(&self, state: &HubState) {
-        let Some(hints) = self.0.upgrade() else { return };
-        let listening = *state == HubState::Listening;
-        let before = hints.listening.swap(listening, Ordering::AcqRel);
-        {
-            let mut kept = hints.lock();
-            kept.hub = Some(state.clone());
-            kept.proof.heard();
-        }
-        hints.tell(state);
-        if before != listening {
-            // What happened while nobody listened; and polls are as often as they must be from here on.
-            hints.wakes.work();
-            hints.wakes.all_may_have_ended();
-        }
-    }
-
-    fn hint(&self, payload: &str) {
-        let Some(hints) = self.0.upgrade() else { return };
-        hints.lock().proof.heard();
-        let hint: Hint = serde_json::from_str(payload).unwrap_or_else(|_| Hint::anything());
-        if hint.sender == hints.id {
-            return;
-        }
-        hints.counters.hints_heard.add(1);
-        if hint.work {
-            hints.wakes.work();
-        }
-        if hint.all {
-            hints.wakes.all_may_have_ended();
-        }
-        for instance in &hint.ended {
-            hints.wakes.ended_elsewhere(instance);
-        }
-    }
-
-    fn proof(&self) {
-        if let Some(hints) = self.0.upgrade() {
-            hints.lock().proof.heard();
-            hints.counters.hub_proofs.add(1);
-        }
-    }
-
-    fn close_failed(&self) {
-        if let Some(hints) = self.0.upgrade() {
-            let text = "the session of a hub did not end in time; its place stays taken for a while";
-            hints.events.emit("hub-close-failed", Level::Warn, text, json!({ "channel": hints.channel }));
-        }
     }
 }

@@ -228,9 +228,17 @@ impl Hub {
         }
     }
 
-    /// A goodbye that does not come through leaves a session that the server may still have for a while.
+    /// A goodbye that does not come through leaves a session that the server may still have for a while. Only an answer
+    /// shows that it does: what is written into a dead network is not refused.
     async fn close(&self, session: Session) {
-        if !session.close().await {
+        let heard = tokio::time::timeout(limits::HUB_GOODBYE, notify::unlisten(&session)).await;
+        let gone = match heard {
+            Ok(Ok(())) => session.close().await,
+            // The connection is lost already, and the session with it.
+            Ok(Err(_)) => true,
+            Err(_) => false,
+        };
+        if !gone {
             self.each(|subscriber| subscriber.close_failed());
             tokio::time::sleep(limits::HUB_CLOSE_FAILED).await;
         }

@@ -112,7 +112,11 @@ impl Hubs {
 
     /// Stops every hub and waits for its end, each for a few seconds at most; what still hangs is given up.
     pub async fn close_all(&self) {
-        let hubs: Vec<Arc<Hub>> = self.state().hubs.values().cloned().collect();
+        let hubs: Vec<Arc<Hub>> = {
+            let mut state = self.state();
+            state.places.close_all();
+            state.hubs.values().cloned().collect()
+        };
         for hub in &hubs {
             hub.wanted.send_replace(Wanted::Stopped);
         }

@@ -14,58 +14,76 @@ pub trait LocalSlots: Send + Sync {
     fn runs_activity(&self, name: &str, tag: Option<&str>) -> bool;
 }
 
-/// What a commit made ready that runtimes here may take.
+/// What a commit made ready that a runtime here may take.
 struct Taking<'a> {
-    slots: &'a dyn LocalSlots,
+    /// None takes nothing.
+    slots: Option<&'a dyn LocalSlots>,
     turns: usize,
     activities: usize,
 }
 
-/// Whether a commit made more ready than one runtime of this process takes.
-pub(super) fn leaves(items: &[CommitItem], local: &[&dyn LocalSlots]) -> bool {
-    !local.iter().filter(|slots| slots.claims()).any(|slots| {
+/// How much of what a commit made ready no runtime of this process takes alone.
+pub(super) fn left_over(items: &[CommitItem], local: &[&dyn LocalSlots]) -> u32 {
+    let left =
+        |mut taking: Taking<'_>| items.iter().map(|item| taking.leaves(item)).fold(0, u32::saturating_add);
+    let claiming = local.iter().filter(|slots| slots.claims());
+    let least = claiming.map(|slots| {
         let (turns, activities) = slots.free();
-        let mut taking = Taking { slots: *slots, turns, activities };
-        items.iter().all(|item| taking.takes(item))
-    })
+        left(Taking { slots: Some(*slots), turns, activities })
+    });
+    least.min().unwrap_or_else(|| left(Taking { slots: None, turns: 0, activities: 0 }))
 }
 
 impl Taking<'_> {
-    fn takes(&mut self, item: &CommitItem) -> bool {
+    fn leaves(&mut self, item: &CommitItem) -> u32 {
         match item {
-            CommitItem::Start(start) => self.takes_turn(&start.instance, Some(&start.name)),
-            CommitItem::Send(send) => self.takes_turn(&send.instance, None),
+            CommitItem::Start(start) => self.turn(&start.instance, Some(&start.name)),
+            CommitItem::Send(send) => self.turn(&send.instance, None),
             CommitItem::Activity(activity) => match activity.outcome {
-                // It ran here, so it can again.
-                ActivityOutcome::Retry { .. } | ActivityOutcome::StandaloneEnded(_) => true,
-                ActivityOutcome::Ended(_) => self.takes_turn(&activity.key.instance, None),
+                // It ran here, so it can again, unless nothing runs here any more.
+                ActivityOutcome::Retry { .. } => u32::from(self.slots.is_none()),
+                ActivityOutcome::StandaloneEnded(_) => 0,
+                ActivityOutcome::Ended(_) => self.turn(&activity.key.instance, None),
             },
             CommitItem::Enqueue(enqueue) => {
-                enqueue.tasks.iter().all(|task| self.takes_activity(&task.name, task.tag.as_deref()))
+                sum(enqueue.tasks.iter().map(|task| self.activity(&task.name, task.tag.as_deref())))
             }
-            CommitItem::Turn(turn) => self.takes_results_of(turn),
+            CommitItem::Turn(turn) => self.results_of(turn),
         }
     }
 
-    fn takes_results_of(&mut self, turn: &TurnCommit) -> bool {
+    fn results_of(&mut self, turn: &TurnCommit) -> u32 {
         let again = matches!(turn.end, Some(TurnEnd::ContinuedAsNew { .. }));
-        (!again || self.takes_turn(&turn.instance, Some(&turn.name)))
-            && turn.activities.iter().all(|task| self.takes_activity(&task.name, task.tag.as_deref()))
-            && turn.sends.iter().all(|send| self.takes_turn(&send.instance, None))
-            && turn.starts.iter().all(|start| self.takes_turn(&start.instance, Some(&start.name)))
+        let again = if again { self.turn(&turn.instance, Some(&turn.name)) } else { 0 };
+        let activities =
+            sum(turn.activities.iter().map(|task| self.activity(&task.name, task.tag.as_deref())));
+        let sends = sum(turn.sends.iter().map(|send| self.turn(&send.instance, None)));
+        let starts = sum(turn.starts.iter().map(|start| self.turn(&start.instance, Some(&start.name))));
+        sum([again, activities, sends, starts].into_iter())
     }
 
-    fn takes_turn(&mut self, instance: &str, name: Option<&str>) -> bool {
-        let takes = self.turns > 0 && self.slots.runs_turn(instance, name);
-        self.turns = self.turns.saturating_sub(1);
-        takes
+    fn turn(&mut self, instance: &str, name: Option<&str>) -> u32 {
+        let runs = self.slots.is_some_and(|slots| slots.runs_turn(instance, name));
+        take(&mut self.turns, runs)
     }
 
-    fn takes_activity(&mut self, name: &str, tag: Option<&str>) -> bool {
-        let takes = self.activities > 0 && self.slots.runs_activity(name, tag);
-        self.activities = self.activities.saturating_sub(1);
-        takes
+    fn activity(&mut self, name: &str, tag: Option<&str>) -> u32 {
+        let runs = self.slots.is_some_and(|slots| slots.runs_activity(name, tag));
+        take(&mut self.activities, runs)
     }
+}
+
+/// Takes a free slot for what runs here; 1 when it is left to others.
+fn take(free: &mut usize, runs: bool) -> u32 {
+    if !runs || *free == 0 {
+        return 1;
+    }
+    *free -= 1;
+    0
+}
+
+fn sum(parts: impl Iterator<Item = u32>) -> u32 {
+    parts.fold(0, u32::saturating_add)
 }
 
 #[cfg(test)]
@@ -103,12 +121,17 @@ mod tests {
     }
 
     #[test]
-    fn work_stays_where_a_slot_is_free_and_the_handler_is_there() {
-        assert!(!leaves(&[start("mine")], &[&Slots(1)]));
-        assert!(leaves(&[start("mine")], &[]), "a client without a runtime");
-        assert!(leaves(&[start("mine")], &[&Slots(0)]), "no free slot");
-        assert!(leaves(&[start("other")], &[&Slots(9)]), "no handler");
-        assert!(leaves(&[start("mine"), start("mine")], &[&Slots(1)]), "more than the slots take");
-        assert!(!leaves(&[start("mine")], &[&Slots(0), &Slots(1)]), "the second runtime takes it");
+    fn work_stays_where_a_slot_is_free_and_the_handler_is_there_and_the_rest_is_counted() {
+        let left = |items: &[CommitItem], local: &[&dyn LocalSlots]| left_over(items, local);
+        assert_eq!(left(&[start("mine")], &[&Slots(1)]), 0);
+        assert_eq!(left(&[start("mine")], &[]), 1, "a client without a runtime");
+        assert_eq!(left(&[start("mine")], &[&Slots(0)]), 1, "no free slot");
+        assert_eq!(left(&[start("other")], &[&Slots(9)]), 1, "no handler");
+        assert_eq!(
+            left(&[start("mine"), start("other"), start("mine")], &[&Slots(1)]),
+            2,
+            "more than the slots take"
+        );
+        assert_eq!(left(&[start("mine")], &[&Slots(0), &Slots(1)]), 0, "the second runtime takes it");
     }
 }

@@ -77,6 +77,13 @@ impl<K: PartialEq + Clone> Places<K> {
         place.closing
     }
 
+    /// Every hub is to be closed now; those that come are turned away until a place is free again.
+    pub(super) fn close_all(&mut self) {
+        for place in &mut self.places {
+            place.closing = true;
+        }
+    }
+
     /// The session of a hub is gone: its place is free.
     pub(super) fn gone(&mut self, key: &K) {
         self.places.retain(|place| place.key != *key);
@@ -129,6 +136,16 @@ mod tests {
     fn beyond_the_bound_the_caller_gets_none_while_all_are_leased() {
         let now = Instant::now();
         assert_eq!(full(now).lease(&9, now), Answer::Full { close: None });
+    }
+
+    #[test]
+    fn once_all_are_to_be_closed_nobody_gets_a_share_of_one_that_ends() {
+        let now = Instant::now();
+        let mut places = full(now);
+        places.close_all();
+        assert_eq!(places.lease(&2, now), Answer::Full { close: None });
+        places.gone(&2);
+        assert_eq!(places.lease(&2, now), Answer::Open);
     }
 
     #[test]

@@ -11,20 +11,33 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::{sync::Notify, task::JoinSet};
 
-use crate::{error::Result, limits, pool::CallerClass, store::Store, telemetry::Counters};
+use crate::{
+    error::Result,
+    limits,
+    notify::spread::Turns,
+    pool::CallerClass,
+    store::{Store, notify::Place},
+    telemetry::Counters,
+};
 
 /// What one hint says.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hint {
-    /// There may be something to claim.
+    /// So much may be there to claim.
     #[serde(rename = "w", default)]
-    pub(super) work: bool,
+    pub(super) work: u32,
+    /// Where in the row of the listening nodes it is claimed first.
+    #[serde(rename = "f", default)]
+    pub(super) first: u64,
     /// These instances ended.
     #[serde(rename = "e", default)]
     pub(super) ended: Vec<String>,
     /// So many ended that their ids do not fit: any may have.
     #[serde(rename = "a", default)]
     pub(super) all: bool,
+    /// The sender began to listen.
+    #[serde(rename = "l", default)]
+    pub(super) listens: bool,
     /// Who sends it: what happened there, it knows already.
     #[serde(rename = "s", default)]
     pub(super) sender: u64,
@@ -36,11 +49,15 @@ pub(super) struct Hint {
 impl Hint {
     /// What a hint says that this version does not understand: there may be anything.
     pub(super) fn anything() -> Self {
-        Self { work: true, all: true, ..Self::default() }
+        Self { work: u32::MAX, all: true, ..Self::default() }
     }
 
     fn is_empty(&self) -> bool {
-        !self.work && self.ended.is_empty() && !self.all
+        self.work == 0 && self.ended.is_empty() && !self.all && !self.listens
+    }
+
+    pub(super) fn add_work(&mut self, work: u32) {
+        self.work = self.work.saturating_add(work);
     }
 
     pub(super) fn add_ended(&mut self, instance: &str) {
@@ -50,7 +67,8 @@ impl Hint {
         // What JSON makes of it, and a comma.
         self.bytes += serde_json::to_string(instance).map_or(0, |text| text.len()) + 1;
         if self.bytes > limits::HINT_BYTES {
-            *self = Self { work: self.work, all: true, ..Self::default() };
+            (self.all, self.bytes) = (true, 0);
+            self.ended.clear();
         } else {
             self.ended.push(instance.to_owned());
         }
@@ -68,6 +86,8 @@ pub(super) struct HintSender {
 struct Pending {
     hint: Mutex<Hint>,
     news: Notify,
+    /// Where this process stands in the row of those that listen.
+    own: Mutex<Option<Place>>,
 }
 
 impl HintSender {
@@ -85,9 +105,15 @@ impl HintSender {
             counters: Arc::clone(counters),
             channel,
             sender,
+            turns: Turns::new(sender),
         };
         task.spawn(worker.run());
         Self { pending, _task: task }
+    }
+
+    /// Hints begin behind this place.
+    pub(super) fn stands(&self, own: Option<Place>) {
+        *lock(&self.pending.own) = own;
     }
 
     /// Adds to the next hint.
@@ -99,8 +125,12 @@ impl HintSender {
 
 impl Pending {
     fn lock(&self) -> MutexGuard<'_, Hint> {
-        self.hint.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.hint)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Worker {
@@ -109,10 +139,11 @@ struct Worker {
     counters: Arc<Counters>,
     channel: String,
     sender: u64,
+    turns: Turns,
 }
 
 impl Worker {
-    async fn run(self) {
+    async fn run(mut self) {
         loop {
             self.pending.news.notified().await;
             match self.send().await {
@@ -127,13 +158,16 @@ impl Worker {
         }
     }
 
-    async fn send(&self) -> Result<()> {
+    async fn send(&mut self) -> Result<()> {
         if self.pending.lock().is_empty() {
             return Ok(());
         }
         let session = self.store.acquire(CallerClass::Ordinary).await?;
         // As late as possible, so that it says all that came while there was no session.
-        let hint = Hint { sender: self.sender, ..std::mem::take(&mut *self.pending.lock()) };
+        let mut hint = Hint { sender: self.sender, ..std::mem::take(&mut *self.pending.lock()) };
+        if hint.work > 0 {
+            hint.first = self.turns.next(hint.work, *lock(&self.pending.own));
+        }
         let payload = serde_json::to_string(&hint).unwrap_or_default();
         session.send_hint(&self.channel, &payload).await?;
         self.counters.hints_sent.add(1);
@@ -154,7 +188,7 @@ mod tests {
         hint.add_ended("order-17");
         assert_eq!(
             serde_json::to_string(&hint).expect("JSON"),
-            r#"{"w":false,"e":["order-17"],"a":false,"s":0}"#
+            r#"{"w":0,"f":0,"e":["order-17"],"a":false,"l":false,"s":0}"#
         );
         for number in 0..10_000 {
             hint.add_ended(&format!("order-{number}"));
@@ -170,7 +204,7 @@ mod tests {
 
     #[test]
     fn an_unknown_field_of_a_newer_version_is_no_error() {
-        let hint: Hint = serde_json::from_str(r#"{"w":true,"new":1}"#).expect("understood");
-        assert!(hint.work && hint.ended.is_empty());
+        let hint: Hint = serde_json::from_str(r#"{"w":1,"new":1}"#).expect("understood");
+        assert!(hint.work == 1 && hint.ended.is_empty());
     }
 }

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::sync::Notify;
-
-use crate::{notify::Watches, store::ActivityKey};
+use crate::{
+    notify::{Bell, Watches},
+    store::ActivityKey,
+};
 
 /// Hears that a task is gone; says whether it still listens.
 type Gone = Box<dyn Fn(&ActivityKey) -> bool + Send + Sync>;
@@ -12,25 +13,25 @@ type Gone = Box<dyn Fn(&ActivityKey) -> bool + Send + Sync>;
 /// The hints of one provider.
 #[derive(Default)]
 pub struct Wakes {
-    claimers: Mutex<Vec<Weak<Notify>>>,
+    claimers: Mutex<Vec<Weak<Bell>>>,
     gone: Mutex<Vec<Gone>>,
     instances: Watches,
     standalone: Watches,
 }
 
 impl Wakes {
-    /// A hint receiver for one claimer; it leaves by being dropped.
-    pub fn register(&self) -> Arc<Notify> {
-        let notify = Arc::new(Notify::new());
-        lock(&self.claimers).push(Arc::downgrade(&notify));
-        notify
+    /// The bell of one claimer; it leaves by being dropped.
+    pub fn register(&self) -> Arc<Bell> {
+        let bell = Bell::new();
+        lock(&self.claimers).push(Arc::downgrade(&bell));
+        bell
     }
 
     /// Work may be ready.
     pub fn work(&self) {
         lock(&self.claimers).retain(|claimer| {
-            claimer.upgrade().is_some_and(|notify| {
-                notify.notify_one();
+            claimer.upgrade().is_some_and(|bell| {
+                bell.ring();
                 true
             })
         });

@@ -1,9 +1,9 @@
-//! Hints between processes: LISTEN, NOTIFY, and the election of a listener. It reads and writes no table.
+//! Hints between processes: LISTEN, NOTIFY, the election of a listener, and who listens. Of tables it knows that of nodes.
 
 use crate::{
     error::Result,
     pool::Session,
-    store::{Statements, row::column, statements::quoted},
+    store::{NodeKey, Statements, row::column, statements::quoted},
 };
 
 /// A channel name of PostgreSQL has at most this many bytes; longer ones are cut with a notice.
@@ -36,6 +36,11 @@ pub async fn listen(session: &Session, channel: &str) -> Result<()> {
     session.batch(&text).await
 }
 
+/// Hears nothing any more. Dropped half way the session is broken.
+pub async fn unlisten(session: &Session) -> Result<()> {
+    session.batch(include_str!("../../sql/notify/unlisten.sql")).await
+}
+
 /// Whether this session is the one listener of the key, for as long as it lasts. Dropped half way the session is broken.
 pub async fn lead(session: &Session, statements: &Statements, key: &str) -> Result<bool> {
     let rows = session.query(&statements.notify_lead, &[&key]).await?;
@@ -45,6 +50,37 @@ pub async fn lead(session: &Session, statements: &Statements, key: &str) -> Resu
 /// Sends a hint. Dropped half way it may have been sent.
 pub async fn send(session: &Session, statements: &Statements, channel: &str, payload: &str) -> Result<()> {
     session.query(&statements.notify_send, &[&channel, &payload]).await.map(drop)
+}
+
+/// Where a runtime stands in the row of all whose processes listen, as it was a moment ago.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Runtimes before it.
+    pub before: u64,
+    /// All of them, itself included when its process listens.
+    pub listening: u64,
+    /// Those of other processes.
+    pub others: u64,
+}
+
+/// Says whether the runtimes of this process listen; returns the place of each, by its epoch. Dropped half way it may have
+/// been said.
+pub async fn stand(
+    session: &Session,
+    statements: &Statements,
+    own: &[NodeKey],
+    listens: bool,
+) -> Result<Vec<(i64, Place)>> {
+    let ids: Vec<&str> = own.iter().map(|key| key.id.as_str()).collect();
+    let epochs: Vec<i64> = own.iter().map(|key| key.epoch).collect();
+    let rows = session.query(&statements.notify_stand, &[&ids, &epochs, &listens]).await?;
+    let count = |row, name| Ok(u64::try_from(column::<i64>(row, name)?).unwrap_or(0));
+    rows.iter()
+        .map(|row| {
+            let (before, listening) = (count(row, "before")?, count(row, "listening")?);
+            Ok((column(row, "epoch")?, Place { before, listening, others: count(row, "others")? }))
+        })
+        .collect()
 }
 
 #[cfg(test)]

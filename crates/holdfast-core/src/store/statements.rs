@@ -62,6 +62,7 @@ statements! {
     migrate_read_version: "migrate/read_version", [];
     notify_lead: "notify/lead", [TEXT];
     notify_send: "notify/send", [TEXT, TEXT];
+    notify_stand: "notify/stand", [TEXT_ARRAY, INT8_ARRAY, BOOL];
     node_beat: "node/beat", [TEXT, INT8];
     node_delete: "node/delete", [TEXT, INT8];
     node_delete_stale: "node/delete_stale", [TEXT, INT8, BOOL, BOOL, INT8];

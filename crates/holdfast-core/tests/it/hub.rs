@@ -4,7 +4,10 @@
 //! intervals are so long that a poll cannot be what found the work.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -27,16 +30,16 @@ use crate::support::{
 };
 
 /// No test lasts that long.
-const NEVER: Duration = Duration::from_secs(600);
+pub(crate) const NEVER: Duration = Duration::from_secs(600);
 
-fn patient() -> EngineConfig {
+pub(crate) fn patient() -> EngineConfig {
     let mut config = EngineConfig::default();
     config.dispatch.poll_interval = NEVER;
     config.liveness.heartbeat_interval = Duration::from_millis(100);
     config
 }
 
-async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) {
     let looking = async {
         while !look().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -45,19 +48,19 @@ async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) {
     assert!(tokio::time::timeout(PATIENCE, looking).await.is_ok(), "not in time: {what}");
 }
 
-async fn listens(provider: &Provider) {
+pub(crate) async fn listens(provider: &Provider) {
     until("the hub listens", async || provider.hints().is_listening()).await;
 }
 
 /// Another process on the schema of a world.
-async fn other(world: &World) -> Arc<Provider> {
+pub(crate) async fn other(world: &World) -> Arc<Provider> {
     let database = TestDatabase::get();
     let connected = Provider::connect(database.url(), &world.schema, database.pool_config()).await;
     connected.expect("connect")
 }
 
 /// Ends with the third event.
-fn waits() -> Code {
+pub(crate) fn waits() -> Code {
     Code::default().program("waits", |seen| match seen.events.len() {
         3 => Move::End(json!({ "completed": { "output": null } })),
         heard if seen.commands == heard => Move::Ask(vec![json!({ "event": { "name": "go" } })]),
@@ -65,7 +68,7 @@ fn waits() -> Code {
     })
 }
 
-async fn go(client: &Client, instance: &str) {
+pub(crate) async fn go(client: &Client, instance: &str) {
     let go = MessageBody::EventRaised { name: "go".to_owned(), data: Payload::of(&1) };
     client.send(instance.to_owned(), go).await.expect("sent");
 }
@@ -130,11 +133,13 @@ async fn work_that_stays_here_sends_no_hint() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_made_in_a_process_whose_runtime_has_stopped_is_told_to_others() {
     let world = World::new(waits(), patient()).await;
+    listens(&world.provider).await;
+    until("nobody else listens", async || world.provider.hints().others() == Some(0)).await;
     world.engine.shutdown(Duration::from_secs(5)).await;
-    let sent = || world.provider.counters().hints_sent.get();
-    until("that it stopped was told", async || sent() == 1).await;
+    world.provider.hints().close();
+    assert_eq!(world.provider.counters().hints_sent.get(), 0, "there is nobody to be told");
     world.start("a", "waits", json!(0)).await;
-    until("the start was told", async || sent() == 2).await;
+    until("the start was told", async || world.provider.counters().hints_sent.get() == 1).await;
     world.stop().await;
 }
 
@@ -206,13 +211,14 @@ async fn listen_never_goes_through_a_pooler() {
 
 /// What one subscriber heard.
 #[derive(Default)]
-struct Heard {
+pub(crate) struct Heard {
     states: Mutex<Vec<HubState>>,
     hints: Mutex<Vec<String>>,
+    pub(crate) failed_closes: AtomicUsize,
 }
 
 impl Heard {
-    fn last(&self) -> Option<HubState> {
+    pub(crate) fn last(&self) -> Option<HubState> {
         self.states.lock().expect("not poisoned").last().cloned()
     }
 }
@@ -228,7 +234,9 @@ impl Subscriber for Heard {
 
     fn proof(&self) {}
 
-    fn close_failed(&self) {}
+    fn close_failed(&self) {
+        self.failed_closes.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 struct Panics;
@@ -248,19 +256,22 @@ impl Subscriber for Panics {
 }
 
 /// A process of its own: its hubs and its pool.
-struct Process {
-    hubs: Arc<Hubs>,
-    pool: Arc<Pool>,
+pub(crate) struct Process {
+    pub(crate) hubs: Arc<Hubs>,
+    pub(crate) pool: Arc<Pool>,
     application: String,
-    opening: Opening,
+    pub(crate) opening: Opening,
 }
 
 impl Process {
     async fn new(idle_for: Duration) -> Self {
-        let database = TestDatabase::get();
-        let config = database.pool_config();
+        Self::at(TestDatabase::get().url(), idle_for).await
+    }
+
+    pub(crate) async fn at(url: &str, idle_for: Duration) -> Self {
+        let config = TestDatabase::get().pool_config();
         let application = config.application_name.clone();
-        let pool = Pool::connect(database.url(), config).await.expect("a pool");
+        let pool = Pool::connect(url, config).await.expect("a pool");
         let statements = Arc::new(Statements::new("unused"));
         let opening = Opening { way: pool.direct(), statements, runtime: Handle::current() };
         Self { hubs: Hubs::new(idle_for), pool, application, opening }
@@ -277,7 +288,7 @@ impl Process {
     }
 }
 
-fn channel(name: &str) -> String {
+pub(crate) fn channel(name: &str) -> String {
     format!("{name} \"quoted\" 'too' {}", TestDatabase::get().schema())
 }
 

@@ -11,6 +11,8 @@ mod engine_network;
 mod engine_retention;
 mod engine_stops;
 mod hub;
+mod hub_faults;
+mod hub_herd;
 mod lease_claim;
 mod lease_recovery;
 mod lease_settle;
