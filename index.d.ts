@@ -915,7 +915,10 @@ export interface JsRuntimeOptions {
      * same, unless `dispatcherPollIntervalMs` is longer. Default: 5 s.
      */
     dispatcherLongPollTimeoutMs?: Duration;
-    /** Delay of an item whose handler or version this node lacks, doubling each time. Default: 1 s. */
+    /**
+     * Claims name what this runtime has; an item that it has no function for all the same is put back for this long, doubling with
+     * each one of its name, and no delivery is spent. Default: 1 s.
+     */
     unregisteredBackoffBaseMs?: Duration;
     /** Upper bound of that. Default: 60 s. */
     unregisteredBackoffMaxMs?: Duration;
@@ -926,7 +929,10 @@ export interface JsRuntimeOptions {
     workerTagFilter?: WorkerTagFilter;
     /** The 1 to 5 tags of `workerTagFilter: 'tags'` or `'defaultAnd'`. Default: none. */
     workerTagFilterTags?: readonly string[];
-    /** Versions of this package whose histories are replayed here. Default: up to this version. */
+    /**
+     * Versions of this package whose histories are replayed here: an instance that a version outside the range wrote to is left to
+     * other nodes, and `explain` says so. For deployments in which old and new versions run side by side. Default: up to this version.
+     */
     supportedReplayVersions?: ReplayVersionRange;
     /** Lease of a turn; at least 1 ms. Default: 5 s. */
     orchestratorLockTimeoutMs?: Duration;

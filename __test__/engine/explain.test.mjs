@@ -67,6 +67,20 @@ describe('explain', { concurrency: 4 }, () => {
     assert.equal((await world.end('early')).output, 'sent')
   })
 
+  test('tells of a history that no live node replays; a node with the range takes it', async (t) => {
+    const world = await liveWorld(t)
+    const orchestrations = { main: async (ctx) => await ctx.waitForEvent('go') }
+    await world.start({ orchestrations })
+    await world.client.startOrchestration('one', 'main')
+    await until(async () => (await world.client.getStatus('one')).status === 'Running', 'it runs')
+    await world.sql('update turn_queue set replay_version = 9000000000000')
+    await world.client.raiseEvent('one', 'go', 1)
+    const text = 'its history was written by version 9.0.0 of holdfast, which no live node replays (supportedReplayVersions)'
+    assert.deepEqual((await world.client.explain('one')).problems, [text])
+    await world.start({ orchestrations, options: { supportedReplayVersions: { min: '9.0.0', max: '9.9.9' } } })
+    assert.equal((await world.end('one')).output, 1)
+  })
+
   test('tells ends, parks, messages without a start, unknown ids, and a turn that can never be claimed', async (t) => {
     const world = await liveWorld(t)
     await world.start({

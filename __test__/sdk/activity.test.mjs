@@ -77,10 +77,10 @@ test('an error, and a result that JSON cannot hold or that is too long, are fail
   }
 })
 
-test('an unknown activity is handed back', async () => {
+test('an activity without a function is put back as such', async () => {
   const { runner: running, end } = runner(() => 1)
   running.start({ ...JOB, name: 'unknown' })
-  assert.deepEqual(await end, { h: 5, abandon: true })
+  assert.deepEqual(await end, { h: 5, unregistered: true })
 })
 
 test('an abort reaches the signal with its reason; how the activity ends then decides what is answered', async () => {

@@ -5,7 +5,7 @@ import type { Client } from '../client.js'
 import { encodeError } from '../error-payload.js'
 import { type HoldfastError, errorOfCode } from '../errors.js'
 import { encode } from '../payload.js'
-import { abandoned } from '../replay/encode.js'
+import { unregistered } from '../replay/encode.js'
 import { ActivityContext, type ActivityJob } from './context.js'
 
 /** Why a running activity is to stop. */
@@ -53,7 +53,7 @@ export class ActivityRunner {
   start(job: ActivityJob): void {
     const body = this.find(job.name)
     if (body === undefined) {
-      this.emit(abandoned(job.h))
+      this.emit(unregistered(job.h))
       return
     }
     const running: Running = { controller: new AbortController(), reason: undefined }

@@ -7,8 +7,7 @@
  */
 import { reportDefect } from '../answers.js'
 import { encodeError } from '../error-payload.js'
-import { HoldfastError } from '../errors.js'
-import { abandoned, encodeReply } from './encode.js'
+import { abandoned, encodeReply, unregistered } from './encode.js'
 import { Frame, type FrameBody } from './frame.js'
 import { InPlace, barrier } from './in-place.js'
 import type { LocalTask } from './local.js'
@@ -102,9 +101,7 @@ export class Driver {
     }
     const body = this.#find(start)
     if (body === undefined) {
-      const message = `orchestration '${start.name}' version ${start.version} is not registered`
-      const error = encodeError(new HoldfastError(message, { code: 'UNREGISTERED' }))
-      this.#emit(encodeReply(h, 0, [], { type: 'failed', error }))
+      this.#emit(unregistered(h))
       return undefined
     }
     const frame = new Frame(h, start, this.#payloadLimit)

@@ -40,6 +40,11 @@ export function abandoned(h: number): string {
   return `{"h":${h},"abandon":true}`
 }
 
+/** The answer for what has no function here: nothing was started, and it comes again later. */
+export function unregistered(h: number): string {
+  return `{"h":${h},"unregistered":true}`
+}
+
 const quote = (text: string): string => JSON.stringify(text)
 
 function optional(key: string, value: string | undefined): string {

@@ -21,8 +21,8 @@ create table /*schema*/node (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.1);
 
 -- What each running runtime can run, written once for each registration; rows of runtimes that are gone mean nothing and
--- are deleted with the next registration. kind: orchestration (with its version), activity, and the tags it takes: untagged
--- work, any_tag, or one tag.
+-- are deleted with the next registration. kind: orchestration (with its version), activity, the tags it takes: untagged
+-- work, any_tag, or one tag; replay: the range of histories that it replays, from name to version.
 create table /*schema*/node_handler (
   node_id text collate "C" not null,
   node_epoch bigint not null,
@@ -30,7 +30,7 @@ create table /*schema*/node_handler (
   name text collate "C" not null,
   version text collate "C" not null default '',
   constraint node_handler_pkey primary key (node_id, node_epoch, kind, name, version),
-  constraint node_handler_kind_check check (kind in ('orchestration', 'activity', 'untagged', 'any_tag', 'tag'))
+  constraint node_handler_kind_check check (kind in ('orchestration', 'activity', 'untagged', 'any_tag', 'tag', 'replay'))
 );
 create index node_handler_name_idx on /*schema*/node_handler (kind, name, version);
 
@@ -98,8 +98,8 @@ create table /*schema*/history (
 
 -- One row for each instance that has not ended. A waiting instance is due at 'infinity'. Name null: messages came
 -- before the start; never claimed. Parked: only a cancel request or resuming makes it due; starts_at: before that time
--- only a cancel request does. queue, priority and tag are
--- room for routing.
+-- only a cancel request does. replay_version: the newest version of this package that wrote its history, null before its
+-- first turn. queue, priority and tag are room for routing.
 create table /*schema*/turn_queue (
   instance text collate "C" not null,
   due_at timestamptz not null default 'infinity',
@@ -116,6 +116,7 @@ create table /*schema*/turn_queue (
   version text collate "C",
   execution bigint not null default 1,
   history_len int not null default 0,
+  replay_version bigint,
   queue text collate "C" not null default 'default',
   priority smallint not null default 0,
   tag text collate "C",

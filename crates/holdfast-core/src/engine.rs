@@ -21,7 +21,7 @@ use crate::{
     dispatch::{Claimer, FreeSlots, Handlers},
     error::Result,
     failpoint,
-    lease::{Keeper, LeaseTimes, Returns},
+    lease::{Keeper, LeaseTimes, Returns, Unregistered},
     limits,
     liveness::{Liveness, Node, Standing},
     provider::Provider,
@@ -287,7 +287,9 @@ impl Rooms {
         let Node { provider, config, keeper, sessions, standing, .. } = node;
         let standing = Arc::clone(standing);
         let outbox = Arc::new(Outbox::guarded(move || !standing.fenced(Moment::now())));
-        let returns = Arc::new(Returns::default());
+        let dispatch = &config.dispatch;
+        let delays = Unregistered::new(dispatch.unregistered_backoff_base, dispatch.unregistered_backoff_max);
+        let returns = Arc::new(Returns::new(delays));
         let turns = Arc::new(TurnRunner::new(
             Arc::clone(provider),
             Arc::clone(keeper),

@@ -12,6 +12,7 @@
 -- $8 versions text[]
 -- $9 due now boolean[] (continued as new)
 -- $10 parked boolean[]
+-- $11 replay versions bigint[] (of who writes)
 update /*schema*/turn_queue q
 set last_fence = q.fence,
     fence = nextval('/*schema*/fence_seq'),
@@ -24,6 +25,7 @@ set last_fence = q.fence,
     execution = turn.execution,
     history_len = turn.history_len,
     version = turn.version,
+    replay_version = greatest(q.replay_version, turn.replay_version),
     due_at = case
       when turn.due_now then clock_timestamp()
       when turn.parked then coalesce(
@@ -36,9 +38,9 @@ set last_fence = q.fence,
       )
     end
 from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::boolean[], $6::bigint[], $7::int[], $8::text[], $9::boolean[],
-    $10::boolean[])
+    $10::boolean[], $11::bigint[])
   with ordinality
-  as turn (instance, fence, owner, owner_epoch, progress, execution, history_len, version, due_now, parked, ix)
+  as turn (instance, fence, owner, owner_epoch, progress, execution, history_len, version, due_now, parked, replay_version, ix)
 where q.instance = turn.instance
   and q.fence = turn.fence
   and (q.owner is null or (q.owner = turn.owner and q.owner_epoch = turn.owner_epoch))

@@ -5,9 +5,9 @@
 -- node_handler_name_idx, node_pkey.
 -- No parameters.
 (
-  select 'orchestration' as kind, due.name, due.version, null::text as tag, count(*) as waiting
+  select 'orchestration' as kind, due.name, due.version, null::text as tag, due.replay_version, count(*) as waiting
   from (
-    select q.name, q.version
+    select q.name, q.version, q.replay_version
     from /*schema*/turn_queue q
     where q.due_at <= statement_timestamp() - interval '10 seconds' and q.owner is null
     order by q.due_at
@@ -19,13 +19,19 @@
     join /*schema*/node n on n.id = h.node_id and n.epoch = h.node_epoch
     where h.kind = 'orchestration' and h.name = due.name and (due.version is null or h.version = due.version)
       and n.heartbeat_at > statement_timestamp() - n.stale_after
+      and (due.replay_version is null or exists (
+        select
+        from /*schema*/node_handler r
+        where r.node_id = h.node_id and r.node_epoch = h.node_epoch and r.kind = 'replay'
+          and due.replay_version between r.name::bigint and r.version::bigint
+      ))
   )
-  group by due.name, due.version
+  group by due.name, due.version, due.replay_version
   limit 10
 )
 union all
 (
-  select 'activity', due.name, null, due.tag, count(*)
+  select 'activity', due.name, null, due.tag, null, count(*)
   from (
     (
       select a.name, a.tag

@@ -18,6 +18,8 @@
 -- $11 tagged_back_ms bigint
 -- $12 session_back_ms bigint
 -- $13 new_sessions boolean
+-- $14 replay_min bigint (histories older than this are left to others)
+-- $15 replay_max bigint
 select (
   select true
   from /*schema*/turn_queue q
@@ -29,6 +31,7 @@ select (
           when q.version is null then q.name = any ($3::text[])
           else q.name || '@' || q.version = any ($4::text[])
         end
+    and (q.replay_version is null or q.replay_version between $14::bigint and $15::bigint)
     and (q.owner is null or not (q.owner = $1::text and q.owner_epoch = $2::bigint))
   order by q.due_at
   limit 1
@@ -43,6 +46,7 @@ select (
           when q.version is null then q.name = any ($3::text[])
           else q.name || '@' || q.version = any ($4::text[])
         end
+    and (q.replay_version is null or q.replay_version between $14::bigint and $15::bigint)
     and (q.owner is null or not (q.owner = $1::text and q.owner_epoch = $2::bigint))
   order by q.due_at
   limit 1
@@ -131,7 +135,7 @@ floor(extract(epoch from least(
              case
                when q.version is null then q.name = any ($3::text[])
                else q.name || '@' || q.version = any ($4::text[])
-             end as wanted
+             end and (q.replay_version is null or q.replay_version between $14::bigint and $15::bigint) as wanted
       from /*schema*/turn_queue q
       where $3::text[] <> '{}' and q.due_at > statement_timestamp() and q.due_at < 'infinity'
       order by q.due_at

@@ -13,6 +13,7 @@ select i.name,
        q.instance is not null as queued,
        q.name is not null as started,
        q.version as turn_version,
+       q.replay_version,
        q.history_len,
        q.deliveries,
        q.owner,
@@ -40,7 +41,16 @@ select i.name,
          join /*schema*/node n on n.id = h.node_id and n.epoch = h.node_epoch
          where h.kind = 'orchestration' and h.name = i.name and (q.version is null or h.version = q.version)
            and n.heartbeat_at > statement_timestamp() - n.stale_after
-       ) as served
+       ) as served,
+       q.replay_version is null or exists (
+         select
+         from /*schema*/node_handler h
+         join /*schema*/node n on n.id = h.node_id and n.epoch = h.node_epoch
+         join /*schema*/node_handler r on r.node_id = h.node_id and r.node_epoch = h.node_epoch and r.kind = 'replay'
+         where h.kind = 'orchestration' and h.name = i.name and (q.version is null or h.version = q.version)
+           and n.heartbeat_at > statement_timestamp() - n.stale_after
+           and q.replay_version between r.name::bigint and r.version::bigint
+       ) as replayed
 from (values ($1::text)) as wanted (instance)
 left join /*schema*/instance i on i.instance = wanted.instance
 left join /*schema*/turn_queue q on q.instance = wanted.instance

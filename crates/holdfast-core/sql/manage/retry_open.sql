@@ -5,6 +5,7 @@
 -- $2 execution bigint
 -- $3 history length int (as read)
 -- $4 fence bigint
+-- $5 replay version bigint (of who writes the act)
 with poisoned as materialized (
   select i.instance, i.name, i.version
   from /*schema*/instance i
@@ -12,7 +13,8 @@ with poisoned as materialized (
     and i.execution = $2::bigint and i.history_len = $3::int
   for update
 )
-insert into /*schema*/turn_queue (instance, due_at, fence, last_fence, name, version, execution, history_len)
-select poisoned.instance, clock_timestamp(), $4::bigint, $4::bigint, poisoned.name, poisoned.version, $2::bigint, $3::int + 1
+insert into /*schema*/turn_queue (instance, due_at, fence, last_fence, name, version, execution, history_len, replay_version)
+select poisoned.instance, clock_timestamp(), $4::bigint, $4::bigint, poisoned.name, poisoned.version, $2::bigint, $3::int + 1,
+       $5::bigint
 from poisoned
 on conflict (instance) do nothing

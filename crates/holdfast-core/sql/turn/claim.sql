@@ -15,6 +15,8 @@
 -- $9 backoff_max_ms bigint
 -- $10 max_attempts int
 -- $11 look_back_ms bigint (rows due for longer are left to a later look)
+-- $12 replay_min bigint (histories older than this are left to others)
+-- $13 replay_max bigint
 with candidate as materialized (
   select q.instance, q.due_at
   from /*schema*/turn_queue q
@@ -25,6 +27,7 @@ with candidate as materialized (
           when q.version is null then q.name = any ($3::text[])
           else q.name || '@' || q.version = any ($4::text[])
         end
+    and (q.replay_version is null or q.replay_version between $12::bigint and $13::bigint)
     and (q.owner is null or not ($6::boolean or (q.owner = $1::text and q.owner_epoch = $2::bigint)))
     and exists (select from /*schema*/node n where n.id = $1::text and n.epoch = $2::bigint)
   order by q.due_at

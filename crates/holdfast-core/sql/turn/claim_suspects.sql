@@ -14,6 +14,8 @@
 -- $8 backoff_base_ms bigint
 -- $9 backoff_max_ms bigint
 -- $10 max_attempts int
+-- $11 replay_min bigint (histories older than this are left to others)
+-- $12 replay_max bigint
 with candidate as materialized (
   select q.instance
   from /*schema*/turn_queue q
@@ -23,6 +25,7 @@ with candidate as materialized (
           when q.version is null then q.name = any ($3::text[])
           else q.name || '@' || q.version = any ($4::text[])
         end
+    and (q.replay_version is null or q.replay_version between $11::bigint and $12::bigint)
     and (q.owner is null or not ($6::boolean or (q.owner = $1::text and q.owner_epoch = $2::bigint)))
     and exists (select from /*schema*/node n where n.id = $1::text and n.epoch = $2::bigint)
   order by q.due_at

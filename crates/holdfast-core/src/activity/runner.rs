@@ -191,6 +191,15 @@ impl ActivityRunner {
             ActivityResult::Failed(error) => {
                 self.submit(h, |flight| retry_or_end(flight, flight.timed_out.clone().unwrap_or(error)))
             }
+            ActivityResult::Unregistered => {
+                let runs = self.lock().runs(h);
+                if runs && let Some(flight) = self.take_out(h) {
+                    let Flight { claimed, .. } = &flight;
+                    let delay = self.returns.push_unregistered(Kind::Activity, claimed.fence, &claimed.name);
+                    tell::unregistered(&self.provider, &flight, delay);
+                    self.provider.wakes().work();
+                }
+            }
             ActivityResult::Abandoned => {
                 let runs = self.lock().runs(h);
                 if runs && let Some(flight) = self.take_out(h) {

@@ -1,5 +1,7 @@
 //! What activities count and tell: events for people, and the counters that go with them. It decides nothing.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::flight::Flight;
@@ -23,6 +25,23 @@ pub(super) fn lost(provider: &Provider, flight: Option<&Flight>, fence: Fence) {
         "fence": fence.0,
     });
     provider.events().emit("lease-lost", Level::Warn, text, fields);
+}
+
+/// The code has no function for a task that it was handed.
+pub(super) fn unregistered(provider: &Provider, flight: &Flight, delay: Duration) {
+    provider.counters().unregistered.add(1);
+    let (claimed, ms) = (&flight.claimed, delay.as_millis());
+    let text = format!(
+        "activity {:?} is not registered here: that of {:?} is put back for {ms} ms",
+        claimed.name, claimed.key.instance
+    );
+    let fields = json!({
+        "kind": "activity",
+        "handler": claimed.name,
+        "instance": claimed.key.instance,
+        "delayMs": ms as u64,
+    });
+    provider.events().emit("handler-missing", Level::Warn, text, fields);
 }
 
 /// An activity ends because its deliveries are used up; returns what its orchestration is told.

@@ -3,7 +3,10 @@
 use std::{fmt, str::FromStr};
 
 use super::rule::invalid;
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    store::replay_version::{self, ReplayRange},
+};
 
 /// A version of this package: three numbers. They compare in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +20,10 @@ pub struct ReplayVersion {
 }
 
 impl ReplayVersion {
+    fn number(self) -> i64 {
+        replay_version::number(self.major, self.minor, self.patch)
+    }
+
     /// The version of this build.
     pub fn current() -> Self {
         env!("CARGO_PKG_VERSION").parse().unwrap_or(Self { major: 0, minor: 0, patch: 0 })
@@ -65,6 +72,11 @@ impl ReplayVersions {
         (self.min..=self.max).contains(&version)
     }
 
+    /// The range as claims name it.
+    pub fn range(&self) -> ReplayRange {
+        ReplayRange { min: self.min.number(), max: self.max.number() }
+    }
+
     pub(super) fn validate(&self) -> Result<()> {
         let Self { min, max } = self;
         if min > max {
@@ -91,6 +103,12 @@ mod tests {
         for bad in ["", "1", "1.2", "1.2.x", "1.2.3.4", "-1.2.3"] {
             assert!(bad.parse::<ReplayVersion>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_default_range_takes_what_this_version_writes_and_nothing_newer() {
+        let ReplayRange { min, max } = ReplayVersions::default().range();
+        assert_eq!((min, max), (0, replay_version::current()));
     }
 
     #[test]

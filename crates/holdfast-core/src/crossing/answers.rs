@@ -13,6 +13,8 @@ pub struct Answers {
     pub turns: Vec<Reply>,
     /// Turns that JavaScript cannot answer: they go back and are replayed.
     pub abandoned: Vec<FrameId>,
+    /// Turns of orchestrations that JavaScript does not have.
+    pub unregistered: Vec<FrameId>,
     /// Activities.
     pub activities: Vec<ActivityAnswer>,
     /// Heartbeats of activities that run on.
@@ -58,6 +60,8 @@ struct Handle {
     h: u32,
     #[serde(default)]
     abandon: bool,
+    #[serde(default)]
+    unregistered: bool,
 }
 
 /// The answer of one activity.
@@ -69,6 +73,8 @@ pub struct ActivityAnswer {
     ok: Option<Payload>,
     #[serde(default, deserialize_with = "present")]
     err: Option<Payload>,
+    #[serde(default)]
+    unregistered: bool,
 }
 
 /// A heartbeat of one activity.
@@ -89,6 +95,8 @@ pub enum ActivityResult {
     Failed(Payload),
     /// It was stopped and says nothing about its outcome: the task is handed back.
     Abandoned,
+    /// There is no function of its name: nothing was started.
+    Unregistered,
 }
 
 impl Answers {
@@ -106,7 +114,8 @@ impl Answers {
             match serde_json::from_str(text.get()) {
                 Ok(reply) => answers.turns.push(reply),
                 Err(error) => match handle(text) {
-                    Some(Handle { h, abandon: true }) => answers.abandoned.push(FrameId(h)),
+                    Some(Handle { h, abandon: true, .. }) => answers.abandoned.push(FrameId(h)),
+                    Some(Handle { h, unregistered: true, .. }) => answers.unregistered.push(FrameId(h)),
                     _ => answers.broken.push(broken(text, error, |h| Whose::Turn(FrameId(h)))),
                 },
             }
@@ -141,6 +150,7 @@ impl ActivityAnswer {
         match (self.ok, self.err) {
             (Some(result), _) => ActivityResult::Completed(result),
             (None, Some(error)) => ActivityResult::Failed(error),
+            (None, None) if self.unregistered => ActivityResult::Unregistered,
             (None, None) => ActivityResult::Abandoned,
         }
     }
@@ -179,8 +189,10 @@ mod tests {
 
     #[test]
     fn a_turn_without_an_answer_is_abandoned_and_not_broken() {
-        let answers =
-            Answers::parse(r#"{"turns":[{"h":4,"abandon":true},{"h":5,"n":0,"c":[],"o":"waiting"}]}"#);
-        assert_eq!((answers.abandoned, answers.turns.len(), answers.broken.len()), (vec![FrameId(4)], 1, 0));
+        let answers = Answers::parse(
+            r#"{"turns":[{"h":4,"abandon":true},{"h":5,"n":0,"c":[],"o":"waiting"},{"h":6,"unregistered":true}]}"#,
+        );
+        assert_eq!((answers.abandoned, answers.unregistered), (vec![FrameId(4)], vec![FrameId(6)]));
+        assert_eq!((answers.turns.len(), answers.broken.len()), (1, 0));
     }
 }

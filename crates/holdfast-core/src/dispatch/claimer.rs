@@ -197,6 +197,7 @@ impl Claimer {
             activities: &some(free.1, self.handlers.activities.clone()),
             tags: &self.config.dispatch.worker_tag_filter,
             new_sessions: self.sessions.room() > 0,
+            replay: self.config.dispatch.replay_versions.range(),
         };
         self.provider.counters().looks.add(1);
         session.look(&request).await
@@ -373,6 +374,7 @@ impl Claimer {
             max_attempts: i32::try_from(self.config.lease.max_attempts).unwrap_or(i32::MAX),
             isolated,
             unowned_only: self.standing.claiming(Moment::now()) == Claiming::Unowned,
+            replay: self.config.dispatch.replay_versions.range(),
         }
     }
 

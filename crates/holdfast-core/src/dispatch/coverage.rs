@@ -14,6 +14,7 @@ use crate::{
     store::{
         NodeKey, StoreSession,
         coverage::{Ability, Unserved},
+        replay_version,
     },
     telemetry::Level,
 };
@@ -36,7 +37,11 @@ impl Coverage {
     pub(super) async fn keep(&mut self, session: &dyn StoreSession, claimer: &Claimer) -> Result<()> {
         let node = claimer.node();
         if self.published.as_ref() != Some(&node) {
-            session.publish(&node, &abilities(claimer)).await?;
+            let replay = claimer.config.dispatch.replay_versions.range();
+            let (oldest, newest) = (replay.min.to_string(), replay.max.to_string());
+            let mut abilities = abilities(claimer);
+            abilities.push(Ability { kind: "replay", name: &oldest, version: &newest });
+            session.publish(&node, &abilities).await?;
             self.published = Some(node);
         }
         if clock::since(self.looked) >= limits::UNSERVED_EVERY {
@@ -70,10 +75,16 @@ fn abilities(claimer: &Claimer) -> Vec<Ability<'_>> {
 
 fn tell(claimer: &Claimer, unserved: &Unserved) {
     claimer.provider.counters().unserved.add(1);
-    let Unserved { kind, name, version, tag, waiting } = unserved;
+    let Unserved { kind, name, version, tag, replay_version, waiting } = unserved;
+    let written = replay_version.map(replay_version::text);
     let version_text = version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
     let tag_text = tag.as_deref().map(|tag| format!(" with tag {tag}")).unwrap_or_default();
-    let text = format!("{waiting} due, and no live node takes {kind} {name}{version_text}{tag_text}");
-    let fields = json!({ "kind": kind, "handler": name, "version": version, "tag": tag, "waiting": waiting });
+    let written_text =
+        written.as_deref().map(|by| format!(" with a history of holdfast {by}")).unwrap_or_default();
+    let text =
+        format!("{waiting} due, and no live node takes {kind} {name}{version_text}{tag_text}{written_text}");
+    let fields = json!({
+        "kind": kind, "handler": name, "version": version, "tag": tag, "replayVersion": written, "waiting": waiting,
+    });
     claimer.provider.events().emit("work-unserved", Level::Warn, text, fields);
 }

@@ -2,7 +2,7 @@
 //!
 //! It never decides why: the runners collect leases with their reasons.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::{
     dispatch::Claimer,
@@ -62,6 +62,14 @@ impl Claimer {
             (fences(Kind::Turn, Return::Unstarted), fences(Kind::Activity, Return::Unstarted));
         session.release_turns(&node, &turns, 0).await?;
         session.release_activities(&node, &tasks, 0).await?;
+        let delays: BTreeSet<u64> = returned.iter().filter_map(|lease| lease.why.delay()).collect();
+        for delay in delays {
+            let why = Return::Unregistered(delay);
+            let (turns, tasks) = (fences(Kind::Turn, why), fences(Kind::Activity, why));
+            let delay = i64::try_from(delay).unwrap_or(i64::MAX);
+            session.release_turns(&node, &turns, delay).await?;
+            session.release_activities(&node, &tasks, delay).await?;
+        }
         for (why, at_once) in [(Return::Stopped, true), (Return::Abandoned, false)] {
             let (turns, tasks) = (fences(Kind::Turn, why), fences(Kind::Activity, why));
             session.abandon_turns(&node, &turns, at_once).await?;

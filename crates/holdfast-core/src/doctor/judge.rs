@@ -8,7 +8,10 @@ use super::{
     Finding,
     facts::{Server, Table, Transactions, Work},
 };
-use crate::{config::EngineConfig, store::coverage::Unserved};
+use crate::{
+    config::EngineConfig,
+    store::{coverage::Unserved, replay_version},
+};
 
 /// The oldest version that the statements are written for.
 const OLDEST_SERVER: i32 = 130_000;
@@ -269,17 +272,7 @@ pub(super) fn work(work: &Work, unserved: &[Unserved], config: &EngineConfig) ->
             ));
         }
     }
-    for Unserved { kind, name, version, tag, waiting } in unserved {
-        let version = version.as_ref().map_or_else(String::new, |version| format!(" version {version}"));
-        let tag = tag.as_ref().map_or_else(String::new, |tag| format!(" with tag '{tag}'"));
-        found.push(Finding::warning(
-            "unserved",
-            format!(
-                "{waiting} due items of {kind} '{name}'{version}{tag} wait, and no live node can run them"
-            ),
-            "Start a node that registers it, or one whose workerTagFilter takes the tag.",
-        ));
-    }
+    found.extend(unserved.iter().map(unserved_work));
     if work.parked > 0 {
         found.push(Finding::warning(
             "parked",
@@ -291,7 +284,8 @@ pub(super) fn work(work: &Work, unserved: &[Unserved], config: &EngineConfig) ->
         found.push(Finding::warning(
             "poisoned",
             format!("{} instances failed within a day because their deliveries were used up", work.poisoned),
-            "Their code kills its process or never ends: see their errors, then start them again.",
+            "Their code kills its process or never ends: see their errors, mend it, then client.retryInstance(id) runs each again where it \
+             stood, and client.retryActivity(id) a job.",
         ));
     }
     if config.retention.retention.is_none() && work.ended >= MANY_ENDED {
@@ -308,6 +302,22 @@ pub(super) fn work(work: &Work, unserved: &[Unserved], config: &EngineConfig) ->
         found.push(Finding::ok("retention", text));
     }
     found
+}
+
+fn unserved_work(unserved: &Unserved) -> Finding {
+    let Unserved { kind, name, version, tag, replay_version, waiting } = unserved;
+    let version = version.as_ref().map_or_else(String::new, |version| format!(" version {version}"));
+    let tag = tag.as_ref().map_or_else(String::new, |tag| format!(" with tag '{tag}'"));
+    let written = replay_version.map(replay_version::text);
+    let history = written.map_or_else(String::new, |by| format!(" with a history of holdfast {by}"));
+    Finding::warning(
+        "unserved",
+        format!(
+            "{waiting} due items of {kind} '{name}'{version}{tag}{history} wait, and no live node can run them"
+        ),
+        "Start a node that registers it, or one whose workerTagFilter takes the tag, or whose supportedReplayVersions takes \
+         the history.",
+    )
 }
 
 #[cfg(test)]

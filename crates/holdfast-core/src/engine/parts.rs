@@ -105,6 +105,9 @@ impl Answering {
         for frame in answers.abandoned {
             self.turns.abandon(frame);
         }
+        for frame in answers.unregistered {
+            self.turns.unregistered(frame);
+        }
         for beat in answers.beats {
             self.activities.beat(beat.h, beat.details);
         }

@@ -4,8 +4,10 @@ mod adoption;
 mod keeper;
 mod returns;
 mod schedule;
+mod unregistered;
 
 pub use adoption::Adoption;
 pub use keeper::{Keeper, Kind};
 pub use returns::{Return, Returned, Returns};
 pub use schedule::{BUFFER_APPLIES_FROM, LeaseTimes};
+pub use unregistered::Unregistered;

@@ -1,9 +1,15 @@
 //! Leases that end without a result: they are collected here and given back by the claimer, in batches. Slots bound how
 //! many there are: nothing is claimed before they are given back.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use crate::{lease::Kind, store::Fence};
+use crate::{
+    lease::{Kind, Unregistered},
+    store::Fence,
+};
 
 /// Why a lease is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,8 +18,20 @@ pub enum Return {
     Unstarted,
     /// Its body was stopped: the delivery counts, and it is due at once.
     Stopped,
+    /// This node has no handler for it: the delivery is given back too, and it is due after this many ms.
+    Unregistered(u64),
     /// Its result cannot be stored: the delivery counts, and it is due when its lease would have ended, with back-off.
     Abandoned,
+}
+
+impl Return {
+    /// How long it stays away, in ms, where this node has no handler for it.
+    pub fn delay(self) -> Option<u64> {
+        match self {
+            Self::Unregistered(delay) => Some(delay),
+            Self::Unstarted | Self::Stopped | Self::Abandoned => None,
+        }
+    }
 }
 
 /// One lease to give back.
@@ -29,7 +47,10 @@ pub struct Returned {
 
 /// The leases to give back.
 #[derive(Debug, Default)]
-pub struct Returns(Mutex<Leases>);
+pub struct Returns {
+    leases: Mutex<Leases>,
+    delays: Unregistered,
+}
 
 #[derive(Debug, Default)]
 struct Leases {
@@ -39,6 +60,19 @@ struct Leases {
 }
 
 impl Returns {
+    /// None yet; `delays` say how long what has no handler here stays away.
+    pub fn new(delays: Unregistered) -> Self {
+        Self { leases: Mutex::default(), delays }
+    }
+
+    /// Adds one whose name has no handler here, and says how long it stays away.
+    pub fn push_unregistered(&self, kind: Kind, fence: Fence, name: &str) -> Duration {
+        let delay = self.delays.met(kind, name);
+        let ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.push(kind, fence, Return::Unregistered(ms));
+        delay
+    }
+
     /// Adds one.
     pub fn push(&self, kind: Kind, fence: Fence, why: Return) {
         self.lock().waiting.push(Returned { kind, fence, why });
@@ -77,7 +111,7 @@ impl Returns {
     }
 
     fn lock(&self) -> MutexGuard<'_, Leases> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

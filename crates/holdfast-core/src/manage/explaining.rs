@@ -12,6 +12,7 @@ use crate::{
     store::{
         instance,
         manage::{self as rows, Found, FoundActivity, FoundInstance},
+        replay_version,
     },
 };
 
@@ -211,13 +212,23 @@ fn problems(found: &Found) -> Vec<String> {
         let name = state.name.as_deref().unwrap_or_default();
         problems.push(format!("no live node has orchestration {name}{version}"));
     }
+    if let Some(number) = state.replay_version
+        && running
+        && state.served
+        && !state.replayed
+    {
+        let written = replay_version::text(number);
+        problems.push(format!(
+            "its history was written by version {written} of holdfast, which no live node replays (supportedReplayVersions)"
+        ));
+    }
     if let Some(owner) = &state.owner
         && !state.owner_lives
     {
         problems.push(format!("node {owner}, which holds its turn, is silent; recovery frees the turn"));
     }
     let overdue = state.due_at_ms.map_or(0, |at| state.now_ms - at);
-    if running && state.owner.is_none() && state.served && overdue > OVERDUE_MS {
+    if running && state.owner.is_none() && state.served && state.replayed && overdue > OVERDUE_MS {
         problems.push(format!("its turn has been due for {} s: the nodes are busy", overdue / 1000));
     }
     if state.deliveries > 1 {

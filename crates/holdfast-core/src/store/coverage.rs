@@ -11,11 +11,11 @@ use crate::{
 /// One thing that a node can do.
 #[derive(Debug, Clone, Copy)]
 pub struct Ability<'a> {
-    /// `orchestration`, `activity`, `untagged`, `any_tag` or `tag`.
+    /// `orchestration`, `activity`, `untagged`, `any_tag`, `tag` or `replay`.
     pub kind: &'a str,
-    /// Name of the handler or the tag; empty for `untagged` and `any_tag`.
+    /// Name of the handler or the tag, the oldest history for `replay`; empty for `untagged` and `any_tag`.
     pub name: &'a str,
-    /// Exact version of an orchestration, else empty.
+    /// Exact version of an orchestration, the newest history for `replay`, else empty.
     pub version: &'a str,
 }
 
@@ -30,6 +30,8 @@ pub struct Unserved {
     pub version: Option<String>,
     /// Tag of an activity that has one.
     pub tag: Option<String>,
+    /// Version of this package that wrote the history of an orchestration that has one.
+    pub replay_version: Option<i64>,
     /// Rows of it among the first thousand that are due.
     pub waiting: i64,
 }
@@ -59,6 +61,7 @@ pub async fn unserved(session: &Session, statements: &Statements) -> Result<Vec<
                 name: column(row, "name")?,
                 version: column(row, "version")?,
                 tag: column(row, "tag")?,
+                replay_version: column(row, "replay_version")?,
                 waiting: column(row, "waiting")?,
             })
         })

@@ -11,6 +11,7 @@ use crate::{
         NodeKey, Statements, TagFilter,
         low_water::{Look, Queue},
         queue::patient,
+        replay_version::ReplayRange,
         row::column,
     },
 };
@@ -30,6 +31,8 @@ pub struct LookRequest<'a> {
     pub tags: &'a TagFilter,
     /// Whether a session may be taken that is not this node's yet.
     pub new_sessions: bool,
+    /// Which histories are replayed.
+    pub replay: ReplayRange,
 }
 
 /// What is due for the node.
@@ -78,6 +81,8 @@ pub async fn look(session: &Session, statements: &Statements, request: &LookRequ
             &tagged.back_ms(),
             &in_session.back_ms(),
             &request.new_sessions,
+            &request.replay.min,
+            &request.replay.max,
         ],
     )
     .await?;

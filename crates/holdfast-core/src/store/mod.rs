@@ -17,6 +17,7 @@ pub mod notify;
 mod port;
 mod postgres;
 mod queue;
+pub mod replay_version;
 mod row;
 pub mod session;
 pub mod standalone;

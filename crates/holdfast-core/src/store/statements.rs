@@ -68,8 +68,8 @@ statements! {
     node_delete_stale: "node/delete_stale", [TEXT, INT8, BOOL, BOOL, INT8];
     node_publish: "node/publish", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     node_register: "node/register", [TEXT, INT8, INT8];
-    turn_claim: "turn/claim", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8];
-    turn_claim_suspects: "turn/claim_suspects", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4];
+    turn_claim: "turn/claim", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8, INT8, INT8];
+    turn_claim_suspects: "turn/claim_suspects", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8, INT8];
     turn_free: "turn/free", [TEXT, INT8, INT8];
     turn_list_gone: "turn/list_gone", [TEXT, INT8, INT8_ARRAY];
     turn_list_open: "turn/list_open", [TEXT, INT8];
@@ -125,10 +125,10 @@ statements! {
     commit_refuse_children: "commit/refuse_children", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_retry_activities: "commit/retry_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_set_values: "commit/set_values", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
-    commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, BOOL_ARRAY];
+    commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, BOOL_ARRAY, INT8_ARRAY];
     commit_update_instances: "commit/update_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY];
     dispatch_find_unserved: "dispatch/find_unserved", [];
-    dispatch_look: "dispatch/look", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, TEXT_ARRAY, INT8, INT8, INT8, INT8, BOOL];
+    dispatch_look: "dispatch/look", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, TEXT_ARRAY, INT8, INT8, INT8, INT8, BOOL, INT8, INT8];
     commit_yield_to_cancels: "commit/yield_to_cancels", [TEXT_ARRAY, INT8_ARRAY];
     instance_get: "instance/get", [TEXT_ARRAY];
     instance_list_ended: "instance/list_ended", [TEXT_ARRAY];
@@ -177,7 +177,7 @@ statements! {
     manage_retry_children: "manage/retry_children", [TEXT, INT8, INT4_ARRAY, INT8, TEXT_ARRAY];
     manage_retry_history: "manage/retry_history", [TEXT, INT8, INT4, INT8];
     manage_retry_instance: "manage/retry_instance", [TEXT, INT8, INT4, INT8];
-    manage_retry_open: "manage/retry_open", [TEXT, INT8, INT4, INT8];
+    manage_retry_open: "manage/retry_open", [TEXT, INT8, INT4, INT8, INT8];
     manage_tree: "manage/tree", [TEXT];
 }
 

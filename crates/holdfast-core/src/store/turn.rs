@@ -14,6 +14,7 @@ use crate::{
         low_water::Queue,
         message::{self, MessageColumns},
         queue::{ClaimTerms, abandon_with, gone_with, patient, readable, release_with, renew_with},
+        replay_version::ReplayRange,
         row::column,
     },
 };
@@ -37,6 +38,8 @@ pub struct ClaimRequest<'a> {
     pub isolated: bool,
     /// True for a while after a failed heartbeat: rows without an owner only.
     pub unowned_only: bool,
+    /// Which histories are replayed; turns only.
+    pub replay: ReplayRange,
 }
 
 /// One claimed turn.
@@ -121,6 +124,7 @@ pub async fn claim(
         params.push(&terms.look_back_ms);
         &statements.turn_claim
     };
+    params.extend([&request.replay.min, &request.replay.max] as [&(dyn ToSql + Sync); 2]);
     let rows = patient(session, statements, statement, &params).await?;
     terms.looked(statements, request, &rows)?;
     Ok(readable(&rows, claimed_turn))

@@ -53,6 +53,7 @@ counters! {
     unknown_dropped = "unknownDropped": "Messages dropped that waited too long for an instance that was never started.",
     expired = "expired": "Instances deleted because they ended longer ago than the retention.",
     unserved = "unserved": "Times that due work was found which no live node can run, once for each name.",
+    unregistered = "unregistered": "Items met that the code has no function for; they were put back.",
     parked = "parked": "Instances parked.",
     mismatches = "mismatches": "Turns whose code did not fit its history.",
     corrupt = "corrupt": "Histories that could not be understood.",

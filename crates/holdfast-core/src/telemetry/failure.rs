@@ -40,7 +40,7 @@ impl FailureClass {
         let head: Head = serde_json::from_str(text).unwrap_or_default();
         match (head.name.as_str(), head.code.as_str()) {
             ("PoisonError", "POISONED") => Self::Poison,
-            ("NondeterminismError", _) | (_, "UNREGISTERED") => Self::Configuration,
+            ("NondeterminismError", _) => Self::Configuration,
             ("InfrastructureError" | "CorruptHistoryError" | "CorruptInputError", _) => Self::Infrastructure,
             _ => Self::Application,
         }
@@ -57,7 +57,6 @@ mod tests {
         assert_eq!(class("TypeError", "E_CARD"), FailureClass::Application);
         assert_eq!(class("PoisonError", "POISONED"), FailureClass::Poison);
         assert_eq!(class("NondeterminismError", "NONDETERMINISM"), FailureClass::Configuration);
-        assert_eq!(class("HoldfastError", "UNREGISTERED"), FailureClass::Configuration);
         assert_eq!(class("InfrastructureError", "QUERY"), FailureClass::Infrastructure);
         assert_eq!(FailureClass::of("not JSON"), FailureClass::Application);
     }

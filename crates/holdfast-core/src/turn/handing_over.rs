@@ -21,6 +21,16 @@ impl TurnRunner {
         }
     }
 
+    /// JavaScript has no function for this turn: it goes back for a while, with its delivery.
+    pub(crate) fn unregistered(&self, frame: FrameId) {
+        let instance = self.lock().by_frame(frame).map(|flight| flight.claimed.instance.clone());
+        let Some(flight) = instance.and_then(|instance| self.take_out(&instance)) else { return };
+        let delay = self.returns.push_unregistered(Kind::Turn, flight.claimed.fence, &flight.claimed.name);
+        self.outbox.evict([frame]);
+        self.tell_unregistered(&flight, delay);
+        self.provider.wakes().work();
+    }
+
     /// JavaScript does not answer for a long time: the leases go back, the turns stay in progress. One that is answered
     /// after all is settled if nobody took it, or goes on under a new lease if this node claims it again.
     pub(crate) fn hand_over(&self) {

@@ -1,5 +1,7 @@
 //! What turns count and tell: events for people, and the counters that go with them. It decides nothing.
 
+use std::time::Duration;
+
 use holdfast_replay::ErrorPayload;
 use serde_json::json;
 
@@ -37,6 +39,24 @@ impl TurnRunner {
             "deliveries": deliveries,
         });
         self.provider.events().emit("poisoned", Level::Error, text, fields);
+    }
+
+    /// The code has no function for a turn that it was handed.
+    pub(super) fn tell_unregistered(&self, flight: &Flight, delay: Duration) {
+        self.provider.counters().unregistered.add(1);
+        let (claimed, ms) = (&flight.claimed, delay.as_millis());
+        let text = format!(
+            "orchestration {:?} {} is not registered here: {:?} is put back for {ms} ms",
+            claimed.name, flight.version, claimed.instance
+        );
+        let fields = json!({
+            "kind": "orchestration",
+            "handler": claimed.name,
+            "version": flight.version,
+            "instance": claimed.instance,
+            "delayMs": ms as u64,
+        });
+        self.provider.events().emit("handler-missing", Level::Warn, text, fields);
     }
 
     /// A stored history cannot be understood.

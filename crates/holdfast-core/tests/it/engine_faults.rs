@@ -121,6 +121,34 @@ async fn an_abandoned_turn_is_replayed_and_its_delivery_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_code_has_no_function_for_is_put_back_without_its_delivery() {
+    let mut config = EngineConfig::default();
+    config.lease.max_attempts = 1;
+    config.dispatch.unregistered_backoff_base = Duration::from_millis(20);
+    let (provider, engine, client) = bare(config).await;
+    start(&client, "a", "steps", json!(0)).await;
+    let unregistered = |batch: &Value, kind: &str| {
+        let answer = json!({ "h": batch[kind][0]["h"], "unregistered": true });
+        engine.complete(json!({ kind: [answer] }).to_string());
+    };
+    for _ in 0..2 {
+        unregistered(&next(&engine).await, "turns");
+    }
+    let work = json!({ "activity": { "step": 0, "name": "work", "input": null } });
+    let h = next(&engine).await["turns"][0]["h"].clone();
+    let reply = json!({ "h": h, "n": 0, "c": [work], "o": "waiting" });
+    engine.complete(json!({ "turns": [reply] }).to_string());
+    for _ in 0..2 {
+        unregistered(&next(&engine).await, "activities");
+    }
+    let job = next(&engine).await["activities"][0].clone();
+    assert_eq!((job["delivery"].clone(), provider.counters().unregistered.get()), (json!(1), 4));
+    assert_eq!(provider.counters().poisoned.get(), 0);
+    engine.shutdown(Duration::ZERO).await;
+    provider.close(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_breaks_the_rules_ends_its_own_instance_and_no_other() {
     let (provider, engine, client) = bare(EngineConfig::default()).await;
     start(&client, "bad", "steps", json!(0)).await;

@@ -4,7 +4,8 @@ use holdfast_core::store::{
     NodeKey, TagFilter,
     activity::{self, Lane, Terms},
     commit::{CommitOutcome, NewActivity},
-    turn,
+    replay_version::{self, ReplayRange},
+    turn::{self, ClaimRequest},
 };
 
 use crate::store_harness::*;
@@ -291,4 +292,37 @@ async fn fences_are_never_used_again_after_delete_and_recreate() {
     assert_eq!(store.commit_one(late.item()).await, CommitOutcome::Fenced);
     assert_eq!(store.number("select count(*) from @history").await, 0);
     assert_eq!(store.commit_one(turn_of(&second, &other).completed().item()).await, done(false));
+}
+
+#[tokio::test]
+async fn an_instance_is_left_to_nodes_that_replay_its_history() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.with_activities(&node, "order", 0).await;
+    let written = "select count(*) from @turn_queue where replay_version = ";
+    assert_eq!(store.number(&format!("{written}{}", replay_version::current())).await, 1);
+    store.run("update @turn_queue set due_at = now()").await;
+    let newest = replay_version::current();
+    for (range, claimed) in [
+        (ReplayRange { min: newest + 1, max: i64::MAX }, 0),
+        (ReplayRange { min: 0, max: newest - 1 }, 0),
+        (ReplayRange { min: newest, max: newest }, 1),
+    ] {
+        for isolated in [true, false] {
+            let request = ClaimRequest { isolated, replay: range, ..request(&node) };
+            let taken = store.claim(&request).await.len();
+            assert_eq!(taken, if isolated { 0 } else { claimed }, "{range:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_suspect_is_left_to_nodes_that_replay_its_history() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.start("order").await;
+    store.run("update @turn_queue set isolated = true, replay_version = 5").await;
+    let by = |replay: ReplayRange| ClaimRequest { isolated: true, replay, ..request(&node) };
+    assert_eq!(store.claim(&by(ReplayRange { min: 0, max: 4 })).await.len(), 0);
+    assert_eq!(store.claim(&by(ReplayRange { min: 5, max: 5 })).await.len(), 1);
 }

@@ -74,3 +74,22 @@ async fn what_a_node_that_is_gone_could_run_is_forgotten() {
     coverage::publish(&store.session, &store.statements, &node, &ability).await.expect("publish");
     assert_eq!(store.number("select count(*) from @node_handler").await, 1);
 }
+
+#[tokio::test]
+async fn a_history_is_served_by_a_node_that_replays_its_version() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.start("order").await;
+    store.run(LATE).await;
+    store.run("update @turn_queue set replay_version = 5").await;
+    let name = start_of("order").name;
+    let publish = async |kind, name: &str, version: &str| {
+        let ability = [Ability { kind, name, version }];
+        coverage::publish(&store.session, &store.statements, &node, &ability).await.expect("publish");
+    };
+    publish("orchestration", &name, "1.0.0").await;
+    publish("replay", "0", "4").await;
+    assert_eq!(unserved(&store).await.len(), 1);
+    publish("replay", "0", "5").await;
+    assert_eq!(unserved(&store).await, []);
+}

@@ -14,6 +14,7 @@ use holdfast_core::{
         look::{self, Due, LookRequest},
         migrate,
         node::{self, HeartbeatTimes, NodeTimes, Recovery},
+        replay_version::ReplayRange,
         turn::{self, ClaimRequest, ClaimedTurn},
     },
 };
@@ -171,6 +172,7 @@ impl Store {
             activities: &[ACTIVITY.to_owned()],
             tags,
             new_sessions: true,
+            replay: ReplayRange::ALL,
         };
         look::look(&self.session, &self.statements, &request)
             .await
@@ -225,6 +227,7 @@ pub(crate) fn request(node: &NodeKey) -> ClaimRequest<'_> {
         max_attempts: 10,
         isolated: false,
         unowned_only: false,
+        replay: ReplayRange::ALL,
     }
 }
 

@@ -100,7 +100,8 @@ impl Store {
             Look::Suspects if family == "activity" => ", true, true, '{}'",
             Look::Suspects => "",
         };
-        let args = format!("'a', {epoch}, {names}, 32, false, 60000, 1000, 60000, 10{back}");
+        let replay = if family == "turn" { ", 0, 1000000" } else { "" };
+        let args = format!("'a', {epoch}, {names}, 32, false, 60000, 1000, 60000, 10{back}{replay}");
         self.cost(&format!("{family}/{verb}"), &args).await
     }
 
@@ -236,7 +237,7 @@ async fn a_look_at_a_large_queue_reads_a_bounded_number_of_pages() {
     let args = |back: &str| {
         let epoch = node.epoch;
         format!(
-            "'a', {epoch}, array['checkout'], array['checkout' || chr(64) || '1.0.0'], array['charge'], true, false, '{{gpu,cpu}}', {back}, {back}, {back}, {back}, true"
+            "'a', {epoch}, array['checkout'], array['checkout' || chr(64) || '1.0.0'], array['charge'], true, false, '{{gpu,cpu}}', {back}, {back}, {back}, {back}, true, 0, 1000000"
         )
     };
     for analyzed in [false, true] {
@@ -272,7 +273,7 @@ async fn a_tagged_backlog_that_nobody_serves_is_not_read_by_the_others() {
         assert_eq!(rows, 0);
         assert!(pages < 30, "of other tags: {pages} pages\n{plan}");
         let look = format!(
-            "'a', {epoch}, '{{}}', '{{}}', array['charge'], true, false, '{{cpu,tpu}}', 3000000000000, 3000000000000, 3000000000000, 3000000000000, true"
+            "'a', {epoch}, '{{}}', '{{}}', array['charge'], true, false, '{{cpu,tpu}}', 3000000000000, 3000000000000, 3000000000000, 3000000000000, true, 0, 1000000"
         );
         let (pages, _, plan) = store.cost("dispatch/look", &look).await;
         assert!(pages < 60, "a look for other tags: {pages} pages\n{plan}");
@@ -325,7 +326,7 @@ async fn a_backlog_of_sessions_that_nobody_serves_is_not_read_by_the_others() {
             .await;
         assert_eq!((rows, faults(&plan).join("\n")), (0, String::new()), "{plan}");
         let look = format!(
-            "'a', {epoch}, '{{}}', '{{}}', array['charge'], true, false, '{{}}', 2000, 2000, 2000, 2000, true"
+            "'a', {epoch}, '{{}}', '{{}}', array['charge'], true, false, '{{}}', 2000, 2000, 2000, 2000, true, 0, 1000000"
         );
         let (pages, _, plan) = store.cost("dispatch/look", &look).await;
         assert!(pages < 60, "a look: {pages} pages\n{plan}");

@@ -4,6 +4,7 @@ use super::{
     flight::columns,
     item::{TurnCommit, TurnEnd},
 };
+use crate::store::replay_version;
 
 columns! {
     /// Turns whose instance goes on.
@@ -18,6 +19,7 @@ columns! {
         version: Option<&'a str>,
         due_now: bool,
         parked: bool,
+        replay_version: i64,
     }
 }
 
@@ -94,6 +96,7 @@ impl<'a> Settle<'a> {
             version,
             due_now,
             parked: turn.park.is_some(),
+            replay_version: replay_version::current(),
         });
         self.settled_items.push(index);
     }

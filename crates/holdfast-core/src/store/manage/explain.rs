@@ -50,6 +50,10 @@ pub struct FoundInstance {
     pub nodes: i64,
     /// One of them has the name and version.
     pub served: bool,
+    /// Newest version of this package that wrote its history.
+    pub replay_version: Option<i64>,
+    /// One of those that have the name and version replays such histories.
+    pub replayed: bool,
 }
 
 /// An activity task.
@@ -148,6 +152,8 @@ fn found_instance(row: &Row) -> Result<FoundInstance> {
         messages: column(row, "messages")?,
         nodes: column(row, "nodes")?,
         served: column(row, "served")?,
+        replay_version: column(row, "replay_version")?,
+        replayed: column(row, "replayed")?,
     })
 }
 

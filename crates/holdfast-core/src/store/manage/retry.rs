@@ -6,7 +6,7 @@ use tokio_postgres::types::ToSql;
 use crate::{
     error::Result,
     pool::{Session, Statement},
-    store::{Fence, Statements, message::event_number, queue::single, row::column},
+    store::{Fence, Statements, message::event_number, queue::single, replay_version, row::column},
 };
 
 /// A poisoned instance as it was read.
@@ -70,8 +70,10 @@ pub async fn retry(
         &tasks.sessions,
     ];
     let child_params: [&(dyn ToSql + Sync); 5] = [&id, &execution, &child_events, &fence.0, &children];
+    let version = replay_version::current();
+    let open: [&(dyn ToSql + Sync); 5] = [&id, &execution, &history_len, &fence.0, &version];
     let steps: [(&Statement, &[&(dyn ToSql + Sync)]); 5] = [
-        (&statements.manage_retry_open, &state),
+        (&statements.manage_retry_open, &open),
         (&statements.manage_retry_history, &state),
         (&statements.manage_retry_children, &child_params),
         (&statements.manage_retry_activities, &task_params),
