@@ -2,33 +2,17 @@
 -- row gets its name and is due now, or when the start says.
 -- Rows: the starts given. Locks: instance rows, ascending, under their turn rows' locks. Index: turn_queue_pkey,
 -- instance_pkey.
--- $1 turn instances text[]
--- $2 turn fences bigint[]
--- $3 turn owners text[]
--- $4 turn owner epochs bigint[]
--- $5 turns int[] (from 1; 0 is a client's)
--- $6 instances text[]
--- $7 names text[]
--- $8 versions text[]
--- $9 inputs text[]
--- $10 parent instances text[]
--- $11 parent executions bigint[]
--- $12 parent events int[]
--- $13 tags text[]
--- $14 delays bigint[] (ms; null: none)
--- $15 start times bigint[] (ms since 1970; null: none)
-with passed as materialized (
-  select array_agg((
-    select true
-    from /*schema*/turn_queue q
-    where q.instance = turn.instance
-      and q.fence = turn.fence
-      and (q.owner is null or (q.owner = turn.owner and q.owner_epoch = turn.owner_epoch))
-  ) order by turn.ix) as ok
-  from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) with ordinality
-    as turn (instance, fence, owner, owner_epoch, ix)
-),
-created as (
+-- $1 instances text[]
+-- $2 names text[]
+-- $3 versions text[]
+-- $4 inputs text[]
+-- $5 parent instances text[]
+-- $6 parent executions bigint[]
+-- $7 parent events int[]
+-- $8 tags text[]
+-- $9 delays bigint[] (ms; null: none)
+-- $10 start times bigint[] (ms since 1970; null: none)
+with created as (
   insert into /*schema*/instance (
     instance, name, version, input, parent_instance, parent_execution, parent_event, tag, starts_at
   )
@@ -39,12 +23,11 @@ created as (
            when start.delay_ms is not null then clock_timestamp() + start.delay_ms * interval '1 millisecond'
          end
   from unnest(
-      $5::int[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[], $12::int[], $13::text[],
-      $14::bigint[], $15::bigint[]) with ordinality
-    as start (turn, instance, name, version, input, parent_instance, parent_execution, parent_event, tag, delay_ms,
+      $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::int[], $8::text[],
+      $9::bigint[], $10::bigint[]) with ordinality
+    as start (instance, name, version, input, parent_instance, parent_execution, parent_event, tag, delay_ms,
               start_at_ms, ix)
-  where (start.turn = 0 or (select ok from passed)[start.turn])
-    and exists (select from /*schema*/turn_queue q where q.instance = start.instance and q.name is null)
+  where exists (select from /*schema*/turn_queue q where q.instance = start.instance and q.name is null)
   order by start.instance collate "C", start.ix
   on conflict (instance) do nothing
   returning instance, name, version, starts_at

@@ -5,34 +5,18 @@
 -- told as delivered.
 -- Rows: the messages given. Locks: none but the turn rows already locked. Index: turn_queue_pkey, instance_pkey,
 -- message_key_pkey.
--- $1 turn instances text[]
--- $2 turn fences bigint[]
--- $3 turn owners text[]
--- $4 turn owner epochs bigint[]
--- $5 turns int[] (from 1; 0 is a client's)
--- $6 senders text[] (null: a client)
--- $7 instances text[]
--- $8 kinds text[]
--- $9 executions bigint[]
--- $10 sources int[]
--- $11 names text[]
--- $12 data text[]
--- $13 keys text[] (null: a turn's)
-with passed as materialized (
-  select array_agg((
-    select true
-    from /*schema*/turn_queue q
-    where q.instance = turn.instance
-      and q.fence = turn.fence
-      and (q.owner is null or (q.owner = turn.owner and q.owner_epoch = turn.owner_epoch))
-  ) order by turn.ix) as ok
-  from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) with ordinality
-    as turn (instance, fence, owner, owner_epoch, ix)
-),
-keyed as (
+-- $1 senders text[] (null: a client)
+-- $2 instances text[]
+-- $3 kinds text[]
+-- $4 executions bigint[]
+-- $5 sources int[]
+-- $6 names text[]
+-- $7 data text[]
+-- $8 keys text[] (null: a turn's)
+with keyed as (
   insert into /*schema*/message_key (instance, dedup_key)
   select distinct message.instance, message.dedup_key
-  from unnest($7::text[], $13::text[]) as message (instance, dedup_key)
+  from unnest($2::text[], $8::text[]) as message (instance, dedup_key)
   where message.dedup_key is not null
     and exists (
       select
@@ -51,14 +35,13 @@ told as (
   from (
     select message.*, row_number() over (partition by message.instance, message.dedup_key order by message.ix) as copy
     from unnest(
-        $5::int[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::int[], $11::text[], $12::text[], $13::text[])
+        $1::text[], $2::text[], $3::text[], $4::bigint[], $5::int[], $6::text[], $7::text[], $8::text[])
       with ordinality
-      as message (turn, sender, instance, kind, execution, source, name, data, dedup_key, ix)
+      as message (sender, instance, kind, execution, source, name, data, dedup_key, ix)
   ) message
   where (message.dedup_key is null
       or message.copy = 1
         and (message.instance, message.dedup_key) in (select keyed.instance, keyed.dedup_key from keyed))
-    and (message.turn = 0 or (select ok from passed)[message.turn])
     and exists (
       select
       from /*schema*/turn_queue q
@@ -89,7 +72,7 @@ woken as (
 select told.instance from told
 union
 select message.instance
-from unnest($7::text[], $13::text[]) as message (instance, dedup_key)
+from unnest($2::text[], $8::text[]) as message (instance, dedup_key)
 where message.dedup_key is not null
   and (
     select true

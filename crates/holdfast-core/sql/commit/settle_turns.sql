@@ -44,4 +44,7 @@ from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::boolean[], $
 where q.instance = turn.instance
   and q.fence = turn.fence
   and (q.owner is null or (q.owner = turn.owner and q.owner_epoch = turn.owner_epoch))
-returning turn.ix, q.due_at <= clock_timestamp() as more_work
+returning turn.ix,
+          q.fence as next_fence,
+          q.due_at <= clock_timestamp() as more_work,
+          floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms

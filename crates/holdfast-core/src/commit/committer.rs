@@ -218,7 +218,8 @@ impl Worker {
         while let Some(part) = parts.pop() {
             let (items, rest): (Vec<_>, Vec<_>) = part.into_iter().map(Pending::split).unzip();
             self.progress.step();
-            let outcome = self.commit(session, &items).await;
+            let again = rest.iter().any(|rest: &Rest| rest.runs > 0);
+            let outcome = self.commit(session, &items, again).await;
             match outcome {
                 Ok(outcomes) => self.deliver(items, rest, outcomes),
                 Err(error) => {
@@ -265,10 +266,15 @@ impl Worker {
     }
 
     /// A panic is an item's fault as a refused statement is: the batch is split until it stands alone.
-    async fn commit(&self, session: &dyn StoreSession, items: &[CommitItem]) -> Result<Vec<CommitOutcome>> {
+    async fn commit(
+        &self,
+        session: &dyn StoreSession,
+        items: &[CommitItem],
+        again: bool,
+    ) -> Result<Vec<CommitOutcome>> {
         let committed = async {
             failpoint::hit("commit.batch.before");
-            let outcome = session.commit(items).await;
+            let outcome = session.commit(items, again).await;
             failpoint::hit("commit.batch.after");
             outcome
         };

@@ -1,6 +1,6 @@
 //! Whether work stays in this process: then no hint leaves it. No I/O.
 
-use crate::store::commit::{ActivityOutcome, CommitItem, TurnCommit, TurnEnd};
+use crate::store::commit::{ActivityOutcome, CommitItem, NewActivity, TurnCommit, TurnEnd};
 
 /// What a runtime of this process can take.
 pub trait LocalSlots: Send + Sync {
@@ -55,8 +55,11 @@ impl Taking<'_> {
     fn results_of(&mut self, turn: &TurnCommit) -> u32 {
         let again = matches!(turn.end, Some(TurnEnd::ContinuedAsNew { .. }));
         let again = if again { self.turn(&turn.instance, Some(&turn.name)) } else { 0 };
-        let activities =
-            sum(turn.activities.iter().map(|task| self.activity(&task.name, task.tag.as_deref())));
+        let activities = sum(turn
+            .activities
+            .iter()
+            .filter(queued)
+            .map(|task| self.activity(&task.name, task.tag.as_deref())));
         let sends = sum(turn.sends.iter().map(|send| self.turn(&send.instance, None)));
         let starts = sum(turn.starts.iter().map(|start| self.turn(&start.instance, Some(&start.name))));
         sum([again, activities, sends, starts].into_iter())
@@ -71,6 +74,11 @@ impl Taking<'_> {
         let runs = self.slots.is_some_and(|slots| slots.runs_activity(name, tag));
         take(&mut self.activities, runs)
     }
+}
+
+/// The node of the turn took the others at once.
+fn queued(task: &&NewActivity) -> bool {
+    task.lease_ms.is_none()
 }
 
 /// Takes a free slot for what runs here; 1 when it is left to others.

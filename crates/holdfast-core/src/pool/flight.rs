@@ -1,8 +1,10 @@
-//! A whole transaction in one flight: everything is sent before the first answer is awaited.
+//! A transaction in one flight, or in two of which the first decides what the second writes: everything of a flight is
+//! sent before its first answer is awaited.
 //!
-//! Invariants: statements are prepared before `begin`, so nothing waits in between; `begin` is a message of its own,
-//! so that an unreadable prelude cannot leave the steps outside a transaction; when a message cannot be sent, what
-//! follows is `rollback` and never `commit`; a lost answer after `commit` was sent is `CommitUnknown`.
+//! Invariants: statements are prepared before `begin`, so nothing waits in between (those of a second flight, when they
+//! are new to the session, cost one wait more); `begin` is a message of its own, so that an unreadable prelude cannot leave
+//! the steps outside a transaction; when a message cannot be sent, what follows is `rollback` and never `commit`; a lost
+//! answer after `commit` was sent is `CommitUnknown`; a transaction that is left open breaks the session.
 
 use std::{
     future::{Future, poll_fn},
@@ -44,19 +46,33 @@ impl Message<'_> {
     }
 }
 
+/// A transaction whose first flight was answered. Dropped without [`Opened::commit`] it breaks the session, which ends it.
+pub struct Opened<'a> {
+    inner: &'a Inner,
+    limit: Duration,
+    flight: Flight<'a>,
+}
+
+/// What follows the steps of a flight.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The end of the transaction.
+    Commit,
+    /// Nothing yet.
+    Stay,
+}
+
 pub(super) async fn run(
     inner: &Inner,
     limit: Duration,
     prelude: &str,
     steps: &[Step<'_>],
 ) -> Result<Vec<Vec<Row>>> {
-    for (statement, params) in steps {
-        check_params(statement, params)?;
-    }
-    inner.check_usable("transaction")?;
-    let flight = Flight::begin(inner);
+    let flight = prepare_to_fly(inner, steps)?;
     let mut commit_sent = false;
-    let ended = tokio::time::timeout(limit, attempt(inner, prelude, steps, &mut commit_sent)).await;
+    let messages = Head::Begin { prelude };
+    let ended =
+        tokio::time::timeout(limit, attempt(inner, messages, steps, End::Commit, &mut commit_sent)).await;
     match ended {
         Ok(outcome) => {
             flight.end();
@@ -67,27 +83,101 @@ pub(super) async fn run(
     }
 }
 
-async fn attempt(
-    inner: &Inner,
+pub(super) async fn open<'a>(
+    inner: &'a Inner,
+    limit: Duration,
     prelude: &str,
     steps: &[Step<'_>],
+) -> Result<(Opened<'a>, Vec<Vec<Row>>)> {
+    let flight = prepare_to_fly(inner, steps)?;
+    let head = Head::Begin { prelude };
+    match tokio::time::timeout(limit, attempt(inner, head, steps, End::Stay, &mut false)).await {
+        Ok(Ok(rows)) => Ok((Opened { inner, limit, flight }, rows)),
+        Ok(Err(error)) => {
+            flight.end();
+            Err(error)
+        }
+        Err(_) => Err(time_limit("transaction", limit)),
+    }
+}
+
+impl Opened<'_> {
+    /// Sends the steps and `commit` in one flight; the same errors as [`super::Session::transaction`].
+    pub async fn commit(self, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>> {
+        let Self { inner, limit, flight } = self;
+        for (statement, params) in steps {
+            check_params(statement, params)?;
+        }
+        let mut commit_sent = false;
+        let attempt = attempt(inner, Head::Opened, steps, End::Commit, &mut commit_sent);
+        match tokio::time::timeout(limit, attempt).await {
+            Ok(outcome) => {
+                flight.end();
+                outcome.inspect(|_| inner.answered())
+            }
+            Err(_) if commit_sent => Err(unknown(time_limit("transaction", limit))),
+            Err(_) => Err(time_limit("transaction", limit)),
+        }
+    }
+}
+
+fn prepare_to_fly<'a>(inner: &'a Inner, steps: &[Step<'_>]) -> Result<Flight<'a>> {
+    for (statement, params) in steps {
+        check_params(statement, params)?;
+    }
+    inner.check_usable("transaction")?;
+    Ok(Flight::begin(inner))
+}
+
+/// What comes before the steps of a flight.
+#[derive(Clone, Copy)]
+enum Head<'a> {
+    Begin { prelude: &'a str },
+    Opened,
+}
+
+async fn attempt(
+    inner: &Inner,
+    head: Head<'_>,
+    steps: &[Step<'_>],
+    end: End,
     commit_sent: &mut bool,
 ) -> Result<Vec<Vec<Row>>> {
     let handles =
         futures_util::future::join_all(steps.iter().map(|(statement, _)| inner.prepared(statement)));
     let mut prepared = Vec::with_capacity(steps.len());
     for (handle, (statement, _)) in handles.await.into_iter().zip(steps) {
-        prepared.push(handle.map_err(|error| inner.judge(error, statement.name))?);
+        match handle {
+            Ok(handle) => prepared.push(handle),
+            Err(error) => {
+                let error = inner.judge(error, statement.name);
+                if matches!(head, Head::Opened) {
+                    roll_back(inner).await;
+                }
+                return Err(error);
+            }
+        }
     }
-    let mut messages = vec![command(inner, "begin", "begin")];
-    if !prelude.is_empty() {
-        messages.push(command(inner, "prelude", prelude));
+    let mut messages = Vec::with_capacity(steps.len() + 3);
+    if let Head::Begin { prelude } = head {
+        messages.push(command(inner, "begin", "begin"));
+        if !prelude.is_empty() {
+            messages.push(command(inner, "prelude", prelude));
+        }
     }
     for ((statement, params), handle) in steps.iter().zip(&prepared) {
         let call = inner.query(statement, handle.as_ref(), params);
         messages.push(Message { name: statement.name, call: Box::pin(call), answer: None });
     }
-    fly(inner, messages, commit_sent, steps.len()).await
+    fly(inner, messages, end, commit_sent, steps.len()).await
+}
+
+/// Ends a transaction that failed; a session on which that fails too is found out by its next call.
+async fn roll_back(inner: &Inner) {
+    if let Err(error) = inner.client.batch_execute("rollback").await {
+        inner.judge(error, "rollback");
+        inner.break_off();
+    }
 }
 
 fn command<'a>(inner: &'a Inner, name: &'static str, sql: &'a str) -> Message<'a> {
@@ -95,10 +185,11 @@ fn command<'a>(inner: &'a Inner, name: &'static str, sql: &'a str) -> Message<'a
     Message { name, call: Box::pin(call), answer: None }
 }
 
-/// Sends all messages, then the commit (or the rollback), then waits for every answer.
+/// Sends all messages, then the end (or the rollback), then waits for every answer.
 async fn fly(
     inner: &Inner,
     mut messages: Vec<Message<'_>>,
+    end: End,
     commit_sent: &mut bool,
     steps: usize,
 ) -> Result<Vec<Vec<Row>>> {
@@ -112,12 +203,15 @@ async fn fly(
             }
         }
         let whole = !messages.iter().any(Message::failed);
-        let mut end =
+        if whole && end == End::Stay {
+            return Poll::Ready(());
+        }
+        let mut last =
             if whole { command(inner, "commit", "commit") } else { command(inner, "rollback", "rollback") };
         // Over a connection that still stands here the commit may reach the server, whatever is heard of it later.
         *commit_sent = whole && !inner.client.is_closed();
-        end.poll(cx);
-        messages.push(end);
+        last.poll(cx);
+        messages.push(last);
         Poll::Ready(())
     })
     .await;
@@ -128,6 +222,18 @@ async fn fly(
         if messages.iter().all(|message| message.answer.is_some()) { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
+    let failed = messages.iter().any(Message::failed);
+    if end == End::Stay {
+        if failed {
+            roll_back(inner).await;
+        }
+        // Stands for the end that comes later.
+        messages.push(Message {
+            name: "open",
+            call: Box::pin(async { Ok(Vec::new()) }),
+            answer: Some(Ok(Vec::new())),
+        });
+    }
     judge(inner, messages, *commit_sent, steps)
 }
 

@@ -33,6 +33,7 @@ mod url;
 pub use self::{
     config::{MAX_CLIENTS_CAP, PoolConfig, PoolerMode},
     direct::{DirectPlace, DirectWay},
+    flight::Opened,
     gate::CallerClass,
     lease::{Lease, Loan},
     registry::Pool,

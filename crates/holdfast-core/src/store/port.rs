@@ -81,7 +81,7 @@ pub trait StoreSession: Send + Sync {
     fn open<'a>(&'a self, instance: &'a str, execution: i64) -> Answer<'a, Open>;
 
     /// See [`crate::store::commit::commit`].
-    fn commit<'a>(&'a self, items: &'a [CommitItem]) -> Answer<'a, Vec<CommitOutcome>>;
+    fn commit<'a>(&'a self, items: &'a [CommitItem], again: bool) -> Answer<'a, Vec<CommitOutcome>>;
 
     /// See [`crate::store::commit::locked`].
     fn locked<'a>(&'a self, instances: &'a [&'a str]) -> Answer<'a, HashSet<String>>;

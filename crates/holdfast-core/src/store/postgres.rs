@@ -127,8 +127,8 @@ impl StoreSession for Postgres {
         Box::pin(turn::open(&self.session, &self.statements, instance, execution))
     }
 
-    fn commit<'a>(&'a self, items: &'a [CommitItem]) -> Answer<'a, Vec<CommitOutcome>> {
-        Box::pin(commit::commit(&self.session, &self.statements, items))
+    fn commit<'a>(&'a self, items: &'a [CommitItem], again: bool) -> Answer<'a, Vec<CommitOutcome>> {
+        Box::pin(commit::commit(&self.session, &self.statements, items, again))
     }
 
     fn locked<'a>(&'a self, instances: &'a [&'a str]) -> Answer<'a, HashSet<String>> {

@@ -93,6 +93,7 @@ fn empty(claimed: &ClaimedTurn, node: &NodeKey, version: &str) -> TurnCommit {
         version: version.to_owned(),
         name: claimed.name.clone(),
         consumed: Vec::new(),
+        results: Vec::new(),
         events: Vec::new(),
         activities: Vec::new(),
         timers: Vec::new(),
@@ -121,6 +122,7 @@ fn apply(commit: &mut TurnCommit, effect: Effect) {
                 timeout_ms: timeout_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
                 tag,
                 session,
+                lease_ms: None,
             });
         }
         Effect::CreateTimer { event, fire_at_ms } => {

@@ -72,7 +72,7 @@ impl TurnRunner {
             CommitItem::Turn(Box::new(commit)),
             Box::new(move |outcome| {
                 let settled = AssertUnwindSafe(|| {
-                    if matches!(outcome, Ok(CommitOutcome::Done { .. })) {
+                    if matches!(outcome, Ok(CommitOutcome::Done { .. } | CommitOutcome::Settled(_))) {
                         tally.add_to(&runner.counters);
                     }
                     Arc::clone(&runner).settled(&instance, fence, proof, left, outcome);
@@ -99,7 +99,7 @@ impl TurnRunner {
         let Some(flight) = self.take_out(instance) else { return };
         let mut evict = vec![flight.frame];
         match outcome {
-            Ok(CommitOutcome::Done { .. }) => {
+            Ok(CommitOutcome::Done { .. } | CommitOutcome::Settled(_)) => {
                 self.provider.counters().turns_settled.add(1);
                 if let Some(park) = &left.park {
                     self.tell_parked(&flight, park);

@@ -112,7 +112,7 @@ async fn a_failed_statement_writes_nothing_of_its_batch() {
     let mut turn = scheduling(&claimed, &node, 1);
     turn.events[0].data = "nul \0".to_owned();
     let batch = [CommitItem::Send(event("order", "go")), turn.item()];
-    let error = commit::commit(&store.session, &store.statements, &batch).await;
+    let error = commit::commit(&store.session, &store.statements, &batch, true).await;
     assert_eq!(error.expect_err("NUL is refused").kind(), ErrorKind::Query);
     for table in ["history", "inbox", "activity_queue"] {
         assert_eq!(store.number(&format!("select count(*) from @{table}")).await, 0, "{table}");
@@ -172,10 +172,10 @@ async fn a_commit_whose_answer_was_lost_is_found_by_running_it_again() {
     let proxy = FaultProxy::start(TestDatabase::get().url()).await;
     let cut_off = store.through(proxy.url()).await;
     cut_off.session.prepare_all(&store.statements.all()).await.expect("every statement prepares");
-    proxy.hold_replies();
+    proxy.hold_replies_from_commit();
     let lost = tokio::spawn({
         let batch = batch.clone();
-        async move { commit::commit(&cut_off.session, &cut_off.statements, &batch).await }
+        async move { commit::commit(&cut_off.session, &cut_off.statements, &batch, true).await }
     });
     while !store.holds("(select count(*) = 1 from @instance where instance = 'third')").await {
         tokio::task::yield_now().await;

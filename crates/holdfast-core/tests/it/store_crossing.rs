@@ -58,11 +58,11 @@ async fn round(store: &Store, node: &NodeKey, chance: &mut Chance, sent: &Atomic
     for at in (1..batch.len()).rev() {
         batch.swap(at, usize::try_from(chance.below(at as u64 + 1)).expect("a small index"));
     }
-    let outcomes = commit::commit(&store.session, &store.statements, &batch).await;
+    let outcomes = commit::commit(&store.session, &store.statements, &batch, true).await;
     let outcomes =
         outcomes.unwrap_or_else(|error| panic!("no deadlock, no time limit: {}", error.full_text()));
     for (item, outcome) in batch.iter().zip(outcomes) {
-        match (item, outcome) {
+        match (item, plain(outcome)) {
             (CommitItem::Send(_) | CommitItem::Activity(_), CommitOutcome::Done { .. }) => {
                 sent.fetch_add(1, Ordering::Relaxed);
             }

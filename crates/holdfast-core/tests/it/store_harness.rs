@@ -109,7 +109,12 @@ impl Store {
     }
 
     pub(crate) async fn commit(&self, batch: &[CommitItem]) -> Vec<CommitOutcome> {
-        commit::commit(&self.session, &self.statements, batch)
+        self.commit_whole(batch).await.into_iter().map(plain).collect()
+    }
+
+    /// The same, with what a turn's next one needs.
+    pub(crate) async fn commit_whole(&self, batch: &[CommitItem]) -> Vec<CommitOutcome> {
+        commit::commit(&self.session, &self.statements, batch, true)
             .await
             .unwrap_or_else(|error| panic!("commit: {}", error.full_text()))
     }
@@ -258,6 +263,14 @@ pub(crate) fn event(instance: &str, name: &str) -> Send {
     }
 }
 
+/// An outcome without what a turn's next one needs.
+pub(crate) fn plain(outcome: CommitOutcome) -> CommitOutcome {
+    match outcome {
+        CommitOutcome::Settled(settled) => CommitOutcome::Done { more_work: settled.more_work },
+        other => other,
+    }
+}
+
 /// A turn that only settles, with the started event when it is the first of its execution.
 pub(crate) fn turn_of(claimed: &ClaimedTurn, node: &NodeKey) -> TurnCommit {
     let mut turn = TurnCommit {
@@ -269,6 +282,7 @@ pub(crate) fn turn_of(claimed: &ClaimedTurn, node: &NodeKey) -> TurnCommit {
         version: claimed.version.clone().unwrap_or_else(|| VERSION.to_owned()),
         name: claimed.name.clone(),
         consumed: Vec::new(),
+        results: Vec::new(),
         events: Vec::new(),
         activities: Vec::new(),
         timers: Vec::new(),
@@ -329,6 +343,7 @@ impl TurnWords for TurnCommit {
             timeout_ms: Some(1_000),
             tag: None,
             session: None,
+            lease_ms: None,
         });
         self.history_len
     }

@@ -3,15 +3,13 @@
 use super::{
     flight::columns,
     item::{ActivityCommit, ActivityOutcome, TurnCommit},
-    lock::Locks,
     standalone::Standalone,
 };
-use crate::store::message::columns as message_columns;
+use crate::store::{message::columns as message_columns, queue::MAX_MS};
 
 columns! {
     /// Tasks taken back.
     CancelledTasks<'a> of CancelledTaskRow {
-        turn: i32,
         instance: &'a str,
         execution: i64,
         event: i32,
@@ -19,24 +17,11 @@ columns! {
 }
 
 columns! {
-    /// Every task that is settled, for telling a lost reply from a lost lease.
-    SettledTasks<'a> of SettledTaskRow {
-        instance: &'a str,
-        execution: i64,
-        event: i32,
-        fence: i64,
-    }
-}
-
-columns! {
-    /// Tasks that ended.
+    /// Results that instances are told.
     EndedTasks<'a> of EndedTaskRow {
         instance: &'a str,
         execution: i64,
         event: i32,
-        fence: i64,
-        owner: &'a str,
-        owner_epoch: i64,
         kind: &'a str,
         data: Option<&'a str>,
     }
@@ -60,7 +45,6 @@ columns! {
 columns! {
     /// Tasks queued.
     ScheduledTasks<'a> of ScheduledTaskRow {
-        turn: i32,
         instance: &'a str,
         execution: i64,
         event: i32,
@@ -72,6 +56,9 @@ columns! {
         session: Option<&'a str>,
         orchestration_name: &'a str,
         orchestration_version: &'a str,
+        owner: Option<&'a str>,
+        owner_epoch: Option<i64>,
+        lease_ms: Option<i64>,
     }
 }
 
@@ -79,10 +66,10 @@ columns! {
 #[derive(Debug, Default)]
 pub(super) struct Activities<'a> {
     pub(super) cancelled: CancelledTasks<'a>,
-    pub(super) settled: SettledTasks<'a>,
-    pub(super) settled_items: Vec<usize>,
     pub(super) ended: EndedTasks<'a>,
     pub(super) ended_items: Vec<usize>,
+    /// Ended without a message.
+    pub(super) quiet_items: Vec<usize>,
     pub(super) retried: RetriedTasks<'a>,
     pub(super) retried_items: Vec<usize>,
     pub(super) scheduled: ScheduledTasks<'a>,
@@ -90,14 +77,13 @@ pub(super) struct Activities<'a> {
 
 impl<'a> Activities<'a> {
     /// Adds what a turn does.
-    pub(super) fn turn(&mut self, number: i32, turn: &'a TurnCommit) {
+    pub(super) fn turn(&mut self, turn: &'a TurnCommit) {
         let (instance, execution) = (turn.instance.as_str(), turn.execution);
         for event in &turn.cancelled_activities {
-            self.cancelled.push(CancelledTaskRow { turn: number, instance, execution, event: *event });
+            self.cancelled.push(CancelledTaskRow { instance, execution, event: *event });
         }
         for task in &turn.activities {
             self.scheduled.push(ScheduledTaskRow {
-                turn: number,
                 instance,
                 execution,
                 event: task.event,
@@ -109,6 +95,9 @@ impl<'a> Activities<'a> {
                 session: task.session.as_deref(),
                 orchestration_name: &turn.name,
                 orchestration_version: &turn.version,
+                owner: task.lease_ms.map(|_| turn.node.id.as_str()),
+                owner_epoch: task.lease_ms.map(|_| turn.node.epoch),
+                lease_ms: task.lease_ms.map(|ms| ms.clamp(0, MAX_MS)),
             });
         }
     }
@@ -119,28 +108,21 @@ impl<'a> Activities<'a> {
         &mut self,
         index: usize,
         activity: &'a ActivityCommit,
-        locks: &mut Locks<'a>,
+        tells: bool,
         standalone: &mut Standalone<'a>,
     ) {
         let instance = activity.key.instance.as_str();
         let (execution, event) = (activity.key.execution, activity.key.event);
         let (owner, owner_epoch) = (activity.node.id.as_str(), activity.node.epoch);
         let fence = activity.fence.0;
-        if execution > 0 {
-            locks.existing(instance);
-        }
-        self.settled.push(SettledTaskRow { instance, execution, event, fence });
-        self.settled_items.push(index);
         match &activity.outcome {
+            ActivityOutcome::Ended(_) if !tells => self.quiet_items.push(index),
             ActivityOutcome::Ended(body) => {
                 let message = message_columns(body);
                 self.ended.push(EndedTaskRow {
                     instance,
                     execution,
                     event,
-                    fence,
-                    owner,
-                    owner_epoch,
                     kind: message.kind,
                     data: message.data,
                 });

@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 use super::lock::Turns;
 use crate::{
     error::Result,
-    pool::{Row, Session, Statement},
+    pool::{Opened, Row, Session, Statement},
 };
 
 /// The parameters of one statement.
@@ -16,10 +16,14 @@ pub(super) type Params<'a> = Vec<&'a (dyn ToSql + Sync)>;
 /// Statements whose answer is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
+    Locked,
     YieldedTurns,
     FoundTurns,
     FoundActivities,
+    FoundResults,
     EndedActivities,
+    ToldResults,
+    Scheduled,
     RetriedActivities,
     EndedStandalone,
     Enqueued,
@@ -65,14 +69,33 @@ impl<'a> Flight<'a> {
 
     /// Sends everything in one transaction.
     pub(super) async fn run(self, session: &Session, settings: &str) -> Result<Answers> {
-        let steps: Vec<(&Statement, &[&(dyn ToSql + Sync)])> = self
-            .statements
-            .iter()
-            .zip(&self.params)
-            .map(|(statement, params)| (*statement, params.as_slice()))
-            .collect();
-        let rows = session.transaction(settings, &steps).await?;
-        Ok(Answers { rows: self.kinds.into_iter().zip(rows).collect() })
+        let rows = session.transaction(settings, &self.steps()).await?;
+        Ok(self.answered(rows))
+    }
+
+    /// Sends everything in a transaction that stays open.
+    pub(super) async fn open<'s>(
+        self,
+        session: &'s Session,
+        settings: &str,
+    ) -> Result<(Opened<'s>, Answers)> {
+        let (opened, rows) = session.open(settings, &self.steps()).await?;
+        Ok((opened, self.answered(rows)))
+    }
+
+    /// Sends everything and ends the transaction.
+    pub(super) async fn commit(self, opened: Opened<'_>) -> Result<Answers> {
+        let rows = opened.commit(&self.steps()).await?;
+        Ok(self.answered(rows))
+    }
+
+    fn steps(&self) -> Vec<(&Statement, &[&(dyn ToSql + Sync)])> {
+        let params = self.params.iter().map(Vec::as_slice);
+        self.statements.iter().copied().zip(params).collect()
+    }
+
+    fn answered(self, rows: Vec<Vec<Row>>) -> Answers {
+        Answers { rows: self.kinds.into_iter().zip(rows).collect() }
     }
 }
 

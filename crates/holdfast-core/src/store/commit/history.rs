@@ -6,7 +6,6 @@ use crate::store::message::event_number;
 columns! {
     /// Events to append.
     Events<'a> of EventRow {
-        turn: i32,
         instance: &'a str,
         execution: i64,
         event_id: i32,
@@ -25,10 +24,9 @@ pub(super) struct History<'a> {
 
 impl<'a> History<'a> {
     /// Adds the events of a turn.
-    pub(super) fn turn(&mut self, number: i32, turn: &'a TurnCommit) {
+    pub(super) fn turn(&mut self, turn: &'a TurnCommit) {
         for event in &turn.events {
             self.events.push(EventRow {
-                turn: number,
                 instance: &turn.instance,
                 execution: turn.execution,
                 event_id: event_number(event.id),

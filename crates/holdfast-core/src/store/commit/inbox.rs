@@ -3,7 +3,6 @@
 use super::{
     flight::columns,
     item::{Send, TurnCommit},
-    lock::{CLIENT, Locks},
 };
 use crate::store::message::columns as message_columns;
 
@@ -13,7 +12,6 @@ pub(super) const LAST_DUE_MS: i64 = 8_800_000_000_000_000;
 columns! {
     /// Messages used up.
     Consumed<'a> of ConsumedRow {
-        turn: i32,
         instance: &'a str,
         id: i64,
     }
@@ -22,7 +20,6 @@ columns! {
 columns! {
     /// Timers taken back.
     Cancelled<'a> of CancelledRow {
-        turn: i32,
         instance: &'a str,
         execution: i64,
         source: i32,
@@ -32,7 +29,6 @@ columns! {
 columns! {
     /// Timers queued.
     Timers<'a> of TimerRow {
-        turn: i32,
         instance: &'a str,
         execution: i64,
         source: i32,
@@ -43,7 +39,6 @@ columns! {
 columns! {
     /// Messages sent.
     Messages<'a> of MessageRow {
-        turn: i32,
         sender: Option<&'a str>,
         instance: &'a str,
         kind: &'a str,
@@ -66,17 +61,16 @@ pub(super) struct Inbox<'a> {
 
 impl<'a> Inbox<'a> {
     /// Adds what a turn does.
-    pub(super) fn turn(&mut self, number: i32, turn: &'a TurnCommit) {
+    pub(super) fn turn(&mut self, turn: &'a TurnCommit) {
         let (instance, execution) = (turn.instance.as_str(), turn.execution);
         for id in &turn.consumed {
-            self.consumed.push(ConsumedRow { turn: number, instance, id: *id });
+            self.consumed.push(ConsumedRow { instance, id: *id });
         }
         for source in &turn.cancelled_timers {
-            self.cancelled.push(CancelledRow { turn: number, instance, execution, source: *source });
+            self.cancelled.push(CancelledRow { instance, execution, source: *source });
         }
         for timer in &turn.timers {
             self.timers.push(TimerRow {
-                turn: number,
                 instance,
                 execution,
                 source: timer.event,
@@ -84,20 +78,23 @@ impl<'a> Inbox<'a> {
             });
         }
         for send in &turn.sends {
-            self.message(number, Some(instance), send);
+            self.message(Some(instance), send);
         }
     }
 
     /// Adds a client's message; its instance may not be known yet.
-    pub(super) fn client_message(&mut self, send: &'a Send, locks: &mut Locks<'a>) {
-        locks.made(CLIENT, &send.instance);
-        self.message(CLIENT, None, send);
+    pub(super) fn client_message(&mut self, send: &'a Send) {
+        self.message(None, send);
     }
 
-    fn message(&mut self, turn: i32, sender: Option<&'a str>, send: &'a Send) {
+    /// A message that a turn uses by its source.
+    pub(super) fn used(&mut self, instance: &'a str, execution: i64, source: i32) {
+        self.cancelled.push(CancelledRow { instance, execution, source });
+    }
+
+    fn message(&mut self, sender: Option<&'a str>, send: &'a Send) {
         let columns = message_columns(&send.body);
         self.messages.push(MessageRow {
-            turn,
             sender,
             instance: &send.instance,
             kind: columns.kind,

@@ -6,15 +6,13 @@ use serde::{Deserialize, Serialize};
 use super::{
     flight::columns,
     inbox::LAST_DUE_MS,
-    item::{CommitItem, Start, TurnCommit, TurnEnd},
-    lock::{CLIENT, Locks},
+    item::{Start, TurnCommit, TurnEnd},
 };
 use crate::{error::ErrorKind, store::message::event_number};
 
 columns! {
     /// Starts, the clients' first, so that a client's start is told truthfully.
     Starts<'a> of StartRow {
-        turn: i32,
         instance: &'a str,
         name: &'a str,
         version: Option<&'a str>,
@@ -40,7 +38,6 @@ columns! {
 columns! {
     /// Children, whose parents are told when the id is taken.
     Children<'a> of ChildRow {
-        turn: i32,
         instance: &'a str,
         parent_instance: &'a str,
         parent_execution: i64,
@@ -52,7 +49,6 @@ columns! {
 columns! {
     /// Changes of instances by their turns.
     Changes<'a> of ChangeRow {
-        turn: i32,
         instance: &'a str,
         first: bool,
         version: &'a str,
@@ -64,13 +60,13 @@ columns! {
         history_len: i32,
         error_code: Option<String>,
         parked: bool,
+        fence: i64,
     }
 }
 
 columns! {
     /// Instances that continue as new.
     Continued<'a> of ContinuedRow {
-        turn: i32,
         instance: &'a str,
         execution: i64,
         input: &'a str,
@@ -113,28 +109,23 @@ struct TakenError {
 
 impl<'a> Instances<'a> {
     /// Adds a client's start.
-    pub(super) fn client_start(&mut self, index: usize, start: &'a Start, locks: &mut Locks<'a>) {
-        locks.made(CLIENT, &start.instance);
-        self.start(CLIENT, start);
+    pub(super) fn client_start(&mut self, index: usize, start: &'a Start) {
+        self.start(start);
         self.compared.push(ComparedRow { instance: &start.instance, name: &start.name, input: &start.input });
         self.compared_items.push(index);
     }
 
-    /// Adds the starts of all turns; called once, after the clients' starts.
-    pub(super) fn child_starts(&mut self, batch: &'a [CommitItem], locks: &Locks<'a>) {
-        for (number, index) in (CLIENT + 1..).zip(&locks.turns.items) {
-            let Some(CommitItem::Turn(turn)) = batch.get(*index) else { continue };
-            for start in &turn.starts {
-                self.start(number, start);
-                self.child(number, start);
-            }
+    /// Children and detached starts; they come after the clients' starts of the batch.
+    pub(super) fn started_by(&mut self, turn: &'a TurnCommit) {
+        for start in &turn.starts {
+            self.start(start);
+            self.child(start);
         }
     }
 
-    fn start(&mut self, turn: i32, start: &'a Start) {
+    fn start(&mut self, start: &'a Start) {
         let parent = start.parent.as_ref();
         self.starts.push(StartRow {
-            turn,
             instance: &start.instance,
             name: &start.name,
             version: start.version.as_deref(),
@@ -148,7 +139,7 @@ impl<'a> Instances<'a> {
         });
     }
 
-    fn child(&mut self, turn: i32, start: &'a Start) {
+    fn child(&mut self, start: &'a Start) {
         let Some(parent) = &start.parent else { return };
         let error = Payload::of(&TakenError {
             name: "Error",
@@ -156,7 +147,6 @@ impl<'a> Instances<'a> {
             code: ErrorKind::InstanceExists.code(),
         });
         self.children.push(ChildRow {
-            turn,
             instance: &start.instance,
             parent_instance: &parent.instance,
             parent_execution: parent.execution,
@@ -166,7 +156,7 @@ impl<'a> Instances<'a> {
     }
 
     /// Adds what a turn changes on its instance; most turns change nothing.
-    pub(super) fn turn(&mut self, number: i32, turn: &'a TurnCommit) {
+    pub(super) fn turn(&mut self, turn: &'a TurnCommit) {
         let first = turn.events.first().is_some_and(|event| event.id.0 == 1);
         let (status, output, error) = match &turn.end {
             Some(TurnEnd::Completed { output }) => (Some("Completed"), Some(output.as_str()), None),
@@ -177,7 +167,6 @@ impl<'a> Instances<'a> {
         };
         if first || turn.custom_status.is_some() || status.is_some() || turn.park.is_some() || turn.unparks {
             self.changes.push(ChangeRow {
-                turn: number,
                 instance: &turn.instance,
                 first,
                 version: &turn.version,
@@ -189,11 +178,11 @@ impl<'a> Instances<'a> {
                 history_len: turn.history_len,
                 error_code: error.and_then(error_code),
                 parked: turn.park.is_some(),
+                fence: turn.fence.0,
             });
         }
         if let Some(TurnEnd::ContinuedAsNew { input, version, carried }) = &turn.end {
             self.continued.push(ContinuedRow {
-                turn: number,
                 instance: &turn.instance,
                 execution: turn.execution,
                 input,

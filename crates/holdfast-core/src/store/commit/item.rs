@@ -25,6 +25,9 @@ pub struct TurnCommit {
     pub name: String,
     /// Inbox rows used up (accepted or dropped).
     pub consumed: Vec<i64>,
+    /// Activities whose result it uses without a message, by scheduling event: they are settled in the same batch, or were
+    /// in an earlier one. Without each of them the turn does not stand.
+    pub results: Vec<i32>,
     /// Events to append.
     pub events: Vec<StoredEvent>,
     /// Activity tasks to queue.
@@ -95,6 +98,8 @@ pub struct NewActivity {
     pub timeout_ms: Option<i64>,
     pub tag: Option<String>,
     pub session: Option<String>,
+    /// Taken by the node of the turn at once, under a lease of so many ms.
+    pub lease_ms: Option<i64>,
 }
 
 /// A timer to queue.
@@ -303,6 +308,31 @@ impl CommitItem {
     }
 }
 
+/// A turn whose instance goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettledTurn {
+    /// The next due time is already over: claim again at once.
+    pub more_work: bool,
+    /// The fence that the row has now, without an owner: a turn may be settled under it without a claim, as long as nobody
+    /// has claimed the row.
+    pub next: Fence,
+    /// Database time, ms since 1970.
+    pub now_ms: i64,
+    /// The activities that this node took.
+    pub handed: Vec<HandedTask>,
+}
+
+/// An activity that was queued under a lease of the node that queued it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HandedTask {
+    /// Scheduling event.
+    pub event: i32,
+    /// The lease.
+    pub fence: Fence,
+    /// When it was scheduled, ms since 1970.
+    pub scheduled_at_ms: i64,
+}
+
 /// What became of one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitOutcome {
@@ -312,6 +342,8 @@ pub enum CommitOutcome {
         /// message was delivered): claim again at once.
         more_work: bool,
     },
+    /// A turn was written and its instance goes on.
+    Settled(SettledTurn),
     /// The lease is not held any more; nothing was written.
     Fenced,
     /// A turn that was to complete gave way to a request to cancel: nothing was written, the instance is due again.

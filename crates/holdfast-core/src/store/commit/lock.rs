@@ -12,7 +12,7 @@ use super::{
 };
 
 /// The number of a client's rows.
-pub(super) const CLIENT: i32 = 0;
+const CLIENT: i32 = 0;
 
 /// The turns: what the fence check needs.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ pub(super) struct Locks<'a> {
 }
 
 impl<'a> Turns<'a> {
-    /// The first four parameters of every guarded statement.
+    /// What a statement needs to check the fences of the turns.
     pub(super) fn guard_params(&self) -> [&(dyn ToSql + Sync); 4] {
         [&self.instance, &self.fence, &self.owner, &self.owner_epoch]
     }
@@ -55,8 +55,8 @@ impl<'a> Turns<'a> {
 }
 
 impl<'a> Locks<'a> {
-    /// Adds a turn with everybody it addresses; returns its number.
-    pub(super) fn turn(&mut self, index: usize, turn: &'a TurnCommit) -> i32 {
+    /// Adds a turn with everybody it addresses.
+    pub(super) fn turn(&mut self, index: usize, turn: &'a TurnCommit) {
         self.turns.instance.push(&turn.instance);
         self.turns.fence.push(turn.fence.0);
         self.turns.owner.push(&turn.node.id);
@@ -70,7 +70,6 @@ impl<'a> Locks<'a> {
         for start in &turn.starts {
             self.made(number, &start.instance);
         }
-        number
     }
 
     /// A row that is locked when it exists.
@@ -78,8 +77,12 @@ impl<'a> Locks<'a> {
         self.addressed.insert(instance);
     }
 
-    /// A row that is made when it is missing.
-    pub(super) fn made(&mut self, turn: i32, instance: &'a str) {
+    /// A row that a client addresses: it is made when it is missing.
+    pub(super) fn made_by_client(&mut self, instance: &'a str) {
+        self.made(CLIENT, instance);
+    }
+
+    fn made(&mut self, turn: i32, instance: &'a str) {
         self.addressed.insert(instance);
         self.missing.push(MissingRow { turn, instance });
     }

@@ -1,12 +1,13 @@
 //! The commit batch: turns, activity results, messages and starts of many instances in one transaction.
 //!
-//! The whole batch is one pipelined flight. It locks every turn row that it settles or addresses, in key order, first;
-//! every later part joins the rows that pass the fence check, so a fenced-out item drops out and the rest commits.
-//! The settling of turns comes last, so that no message of the same batch is missed. See ARCHITECTURE.md for the order
-//! of the statements. It never splits a batch and never tries again.
+//! Two pipelined flights. The first locks every turn row that the batch settles or addresses, in key order, and says which
+//! items stand; a fenced-out item drops out there. The second writes what stands and commits; the settling of turns comes
+//! last, so that no message of the same batch is missed. A batch of which nothing has to be found out is one flight. See
+//! ARCHITECTURE.md for the order of the statements. It never splits a batch and never tries again.
 
 mod activities;
 mod flight;
+mod head;
 mod history;
 mod inbox;
 mod instances;
@@ -20,17 +21,18 @@ mod values;
 use std::collections::HashSet;
 
 pub use item::{
-    ActivityCommit, ActivityEnd, ActivityOutcome, CommitItem, CommitOutcome, Enqueue, NewActivity,
-    NewStandalone, NewTimer, Park, Send, Start, TurnCommit, TurnEnd, ValueChanges, ValueRead,
+    ActivityCommit, ActivityEnd, ActivityOutcome, CommitItem, CommitOutcome, Enqueue, HandedTask,
+    NewActivity, NewStandalone, NewTimer, Park, Send, SettledTurn, Start, TurnCommit, TurnEnd, ValueChanges,
+    ValueRead,
 };
 
 use self::{
     activities::Activities,
     flight::{Flight, Step},
+    head::{Head, Standing},
     history::History,
     inbox::Inbox,
     instances::Instances,
-    lock::Locks,
     settle::Settle,
     standalone::Standalone,
     values::Values,
@@ -42,19 +44,35 @@ use crate::{
 };
 
 /// Runs one batch; the outcome at index i belongs to item i. An error means that nothing is known to be written.
-/// Dropped half way the outcome is unknown: run the items again. Turns and activity results are then told truthfully,
-/// a start that was made says `Exists { same: true }`, a message is sent a second time.
+/// Dropped half way the outcome is unknown: run the items `again`, which looks first for what an earlier run settled.
+/// Turns and activity results are then told truthfully, a start that was made says `Exists { same: true }`, a message is
+/// sent a second time.
 pub async fn commit(
     session: &Session,
     statements: &Statements,
     batch: &[CommitItem],
+    again: bool,
 ) -> Result<Vec<CommitOutcome>> {
     if batch.is_empty() {
         return Ok(Vec::new());
     }
-    let plan = Plan::of(batch);
-    let answers = plan.flight(statements).run(session, &statements.settings).await?;
-    outcome::read(batch, &plan, &answers)
+    let head = Head::of(batch, again);
+    let mut flight = Flight::default();
+    head.add_to(&mut flight, statements);
+    if !head.decides() {
+        let standing = Standing { decided: vec![None; batch.len()], ..Standing::default() };
+        let plan = Plan::of(batch, &standing);
+        plan.add_to(&mut flight, statements);
+        let answers = flight.run(session, &statements.settings).await?;
+        return outcome::read(batch, &plan, standing, &answers);
+    }
+    let (opened, answers) = flight.open(session, &statements.settings).await?;
+    let standing = head.read(batch, &answers)?;
+    let plan = Plan::of(batch, &standing);
+    let mut flight = Flight::default();
+    plan.add_to(&mut flight, statements);
+    let answers = flight.commit(opened).await?;
+    outcome::read(batch, &plan, standing, &answers)
 }
 
 /// Which of these instances have a turn row that somebody else has locked at this moment.
@@ -67,10 +85,9 @@ pub async fn locked(
     rows.iter().map(|row| column(row, "instance")).collect()
 }
 
-/// The columns of every statement.
+/// The columns of every statement that writes what stands.
 #[derive(Debug, Default)]
 struct Plan<'a> {
-    locks: Locks<'a>,
     history: History<'a>,
     inbox: Inbox<'a>,
     activities: Activities<'a>,
@@ -81,91 +98,69 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn of(batch: &'a [CommitItem]) -> Self {
+    fn of(batch: &'a [CommitItem], standing: &Standing<'a>) -> Self {
         let mut plan = Self::default();
-        for (index, item) in batch.iter().enumerate() {
+        let standing_items =
+            || batch.iter().enumerate().filter(|(index, _)| standing.decided[*index].is_none());
+        for (index, item) in standing_items() {
             match item {
                 CommitItem::Turn(turn) => plan.turn(index, turn),
                 CommitItem::Activity(activity) => {
-                    plan.activities.settle(index, activity, &mut plan.locks, &mut plan.standalone);
+                    let tells = !standing.used_up.contains(&index);
+                    plan.activities.settle(index, activity, tells, &mut plan.standalone);
                 }
-                CommitItem::Send(send) => plan.inbox.client_message(send, &mut plan.locks),
-                CommitItem::Start(start) => plan.instances.client_start(index, start, &mut plan.locks),
+                CommitItem::Send(send) => plan.inbox.client_message(send),
+                CommitItem::Start(start) => plan.instances.client_start(index, start),
                 CommitItem::Enqueue(enqueue) => plan.standalone.queue(enqueue),
             }
         }
-        plan.instances.child_starts(batch, &plan.locks);
-        plan.locks.seal();
+        for (_, item) in standing_items() {
+            if let CommitItem::Turn(turn) = item {
+                plan.instances.started_by(turn);
+            }
+        }
+        for (instance, execution, source) in &standing.used_messages {
+            plan.inbox.used(instance, *execution, *source);
+        }
         plan.standalone.seal();
         plan
     }
 
     fn turn(&mut self, index: usize, turn: &'a TurnCommit) {
-        let number = self.locks.turn(index, turn);
-        self.history.turn(number, turn);
-        self.inbox.turn(number, turn);
-        self.activities.turn(number, turn);
-        self.instances.turn(number, turn);
-        self.values.turn(number, turn);
+        self.history.turn(turn);
+        self.inbox.turn(turn);
+        self.activities.turn(turn);
+        self.instances.turn(turn);
+        self.values.turn(turn);
         self.settle.turn(index, turn);
     }
 
-    /// The statements that have rows, in the one order that all commits keep.
-    fn flight<'p>(&'p self, statements: &'p Statements) -> Flight<'p> {
-        let mut flight = Flight::default();
-        let turns = &self.locks.turns;
-        let inbox = &self.inbox;
-        let activities = &self.activities;
-        let instances = &self.instances;
-        flight.guarded(Step::Other, &statements.commit_insert_turn_rows, turns, self.locks.missing.params());
-        flight.add(Step::Other, &statements.commit_lock_turn_rows, self.locks.params());
-        let completing = self.settle.completing.params();
-        flight.add(Step::YieldedTurns, &statements.commit_yield_to_cancels, completing);
-        flight.add(Step::FoundTurns, &statements.commit_find_settled_turns, turns.key_params());
-        flight.guarded(Step::Other, &statements.commit_insert_history, turns, self.history.events.params());
-        flight.guarded(Step::Other, &statements.commit_delete_messages, turns, inbox.consumed.params());
-        flight.guarded(Step::Other, &statements.commit_delete_timers, turns, inbox.cancelled.params());
-        flight.guarded(
-            Step::Other,
-            &statements.commit_delete_activities,
-            turns,
-            activities.cancelled.params(),
-        );
-        flight.add(
-            Step::FoundActivities,
-            &statements.commit_find_settled_activities,
-            activities.settled.params(),
-        );
-        flight.add(Step::EndedActivities, &statements.commit_end_activities, activities.ended.params());
-        let standalone = &self.standalone;
+    /// Adds the statements that have rows, in the one order that all commits keep.
+    fn add_to<'p>(&'p self, flight: &mut Flight<'p>, statements: &'p Statements) {
+        let Self { history, inbox, activities, instances, values, settle, standalone } = self;
+        let mut other = |statement, params| flight.add(Step::Other, statement, params);
+        other(&statements.commit_insert_history, history.events.params());
+        other(&statements.commit_delete_messages, inbox.consumed.params());
+        other(&statements.commit_delete_timers, inbox.cancelled.params());
+        other(&statements.commit_delete_activities, activities.cancelled.params());
+        flight.add(Step::ToldResults, &statements.commit_tell_results, activities.ended.params());
         flight.add(Step::EndedStandalone, &statements.standalone_end, standalone.ended.params());
         flight.add(Step::RetriedActivities, &statements.commit_retry_activities, activities.retried.params());
         flight.add(Step::Enqueued, &statements.standalone_insert, standalone.queued.params());
         flight.add(Step::Undone, &statements.standalone_undo_ended, standalone.named.params());
-        flight.guarded(
-            Step::Other,
-            &statements.commit_insert_activities,
-            turns,
-            activities.scheduled.params(),
-        );
-        flight.guarded(Step::Other, &statements.commit_insert_timers, turns, inbox.timers.params());
-        let values = &self.values;
-        flight.guarded(Step::Other, &statements.commit_delete_values, turns, values.dropped.params());
-        flight.guarded(Step::Other, &statements.commit_set_values, turns, values.kept.params());
-        flight.guarded(Step::Other, &statements.commit_answer_reads, turns, values.reads.params());
-        flight.guarded(Step::Created, &statements.commit_insert_instances, turns, instances.starts.params());
+        flight.add(Step::Scheduled, &statements.commit_insert_activities, activities.scheduled.params());
+        let mut other = |statement, params| flight.add(Step::Other, statement, params);
+        other(&statements.commit_insert_timers, inbox.timers.params());
+        other(&statements.commit_delete_values, values.dropped.params());
+        other(&statements.commit_set_values, values.kept.params());
+        other(&statements.commit_answer_reads, values.reads.params());
+        flight.add(Step::Created, &statements.commit_insert_instances, instances.starts.params());
         flight.add(Step::Compared, &statements.commit_compare_starts, instances.compared.params());
-        flight.guarded(Step::Other, &statements.commit_refuse_children, turns, instances.children.params());
-        flight.guarded(Step::Told, &statements.commit_insert_messages, turns, inbox.messages.params());
-        flight.guarded(Step::Other, &statements.commit_update_instances, turns, instances.changes.params());
-        flight.guarded(
-            Step::Other,
-            &statements.commit_continue_instances,
-            turns,
-            instances.continued.params(),
-        );
-        flight.add(Step::SettledTurns, &statements.commit_settle_turns, self.settle.settled.params());
-        flight.add(Step::EndedTurns, &statements.commit_end_turns, self.settle.ended.params());
-        flight
+        flight.add(Step::Other, &statements.commit_refuse_children, instances.children.params());
+        flight.add(Step::Told, &statements.commit_insert_messages, inbox.messages.params());
+        flight.add(Step::Other, &statements.commit_update_instances, instances.changes.params());
+        flight.add(Step::Other, &statements.commit_continue_instances, instances.continued.params());
+        flight.add(Step::SettledTurns, &statements.commit_settle_turns, settle.settled.params());
+        flight.add(Step::EndedTurns, &statements.commit_end_turns, settle.ended.params());
     }
 }

@@ -1,46 +1,62 @@
 //! What became of each item, read from the answers of the flight.
 //!
-//! A turn or task that the settling statement returned is done; one that is not held any more is done when an earlier
-//! commit settled it and only its reply was lost; one that gave way to a cancellation yielded; else it is fenced.
+//! What the first flight decided stands. Of the rest, a turn or task that the settling statement returned is done; else it
+//! is fenced.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     Plan,
     flight::{Answers, Step},
-    item::{ActivityOutcome, CommitItem, CommitOutcome},
+    head::Standing,
+    item::{ActivityOutcome, CommitItem, CommitOutcome, HandedTask, SettledTurn},
 };
 use crate::{
     error::{Error, ErrorKind, Result},
     pool::Row,
-    store::row::column,
+    store::{Fence, row::column},
 };
 
 /// The outcome of each item.
-pub(super) fn read(batch: &[CommitItem], plan: &Plan<'_>, answers: &Answers) -> Result<Vec<CommitOutcome>> {
-    let mut outcomes: Vec<CommitOutcome> = batch.iter().map(|_| CommitOutcome::Fenced).collect();
+pub(super) fn read(
+    batch: &[CommitItem],
+    plan: &Plan<'_>,
+    standing: Standing<'_>,
+    answers: &Answers,
+) -> Result<Vec<CommitOutcome>> {
+    let fenced = |decided: Option<CommitOutcome>| decided.unwrap_or(CommitOutcome::Fenced);
+    let mut outcomes: Vec<CommitOutcome> = standing.decided.into_iter().map(fenced).collect();
     let mut set = |items: &[usize], row: &Row, outcome: CommitOutcome| -> Result<()> {
         outcomes[item_of(items, row)?] = outcome;
         Ok(())
     };
     let activities = &plan.activities;
-    for row in answers.rows(Step::YieldedTurns) {
-        set(&plan.settle.completing_items, row, CommitOutcome::Yielded)?;
-    }
-    for row in answers.rows(Step::FoundTurns) {
-        set(&plan.locks.turns.items, row, CommitOutcome::Done { more_work: false })?;
-    }
+    let mut handed = handed(answers)?;
     for row in answers.rows(Step::SettledTurns) {
-        set(&plan.settle.settled_items, row, CommitOutcome::Done { more_work: column(row, "more_work")? })?;
+        let instance = match &batch[item_of(&plan.settle.settled_items, row)?] {
+            CommitItem::Turn(turn) => turn.instance.as_str(),
+            _ => "",
+        };
+        let settled = SettledTurn {
+            more_work: column(row, "more_work")?,
+            next: Fence(column(row, "next_fence")?),
+            now_ms: column(row, "now_ms")?,
+            handed: handed.remove(instance).unwrap_or_default(),
+        };
+        set(&plan.settle.settled_items, row, CommitOutcome::Settled(settled))?;
     }
     for row in answers.rows(Step::EndedTurns) {
         set(&plan.settle.ended_items, row, CommitOutcome::Done { more_work: false })?;
     }
-    for row in answers.rows(Step::FoundActivities) {
-        set(&activities.settled_items, row, CommitOutcome::Done { more_work: false })?;
+    for index in activities.quiet_items.iter().chain(&activities.ended_items) {
+        outcomes[*index] = CommitOutcome::Done { more_work: false };
     }
-    for row in answers.rows(Step::EndedActivities) {
-        set(&activities.ended_items, row, CommitOutcome::Done { more_work: column(row, "told")? })?;
+    let mut set = |items: &[usize], row: &Row, outcome: CommitOutcome| -> Result<()> {
+        outcomes[item_of(items, row)?] = outcome;
+        Ok(())
+    };
+    for row in answers.rows(Step::ToldResults) {
+        set(&activities.ended_items, row, CommitOutcome::Done { more_work: true })?;
     }
     for row in answers.rows(Step::RetriedActivities) {
         let more_work = retries_at_once(&batch[item_of(&activities.retried_items, row)?]);
@@ -53,6 +69,21 @@ pub(super) fn read(batch: &[CommitItem], plan: &Plan<'_>, answers: &Answers) -> 
     starts(batch, plan, answers, &mut outcomes)?;
     sends(batch, plan, answers, &mut outcomes)?;
     Ok(outcomes)
+}
+
+/// The tasks that are leased to the node that queued them, by instance.
+fn handed(answers: &Answers) -> Result<HashMap<&str, Vec<HandedTask>>> {
+    let mut handed: HashMap<&str, Vec<HandedTask>> = HashMap::new();
+    for row in answers.rows(Step::Scheduled) {
+        if column(row, "handed")? {
+            handed.entry(column(row, "instance")?).or_default().push(HandedTask {
+                event: column(row, "event")?,
+                fence: Fence(column(row, "fence")?),
+                scheduled_at_ms: column(row, "scheduled_at_ms")?,
+            });
+        }
+    }
+    Ok(handed)
 }
 
 fn retries_at_once(item: &CommitItem) -> bool {
@@ -142,7 +173,7 @@ fn sends(
 }
 
 /// The batch index of the row's `ix`, which counts the rows of its statement from 1.
-fn item_of(items: &[usize], row: &Row) -> Result<usize> {
+pub(super) fn item_of(items: &[usize], row: &Row) -> Result<usize> {
     let ix: i64 = column(row, "ix")?;
     usize::try_from(ix - 1)
         .ok()

@@ -34,14 +34,6 @@ columns! {
     }
 }
 
-columns! {
-    /// Turns whose instance completes.
-    Completing<'a> of CompletingRow {
-        instance: &'a str,
-        fence: i64,
-    }
-}
-
 /// The turns of the batch as they are settled.
 #[derive(Debug, Default)]
 pub(super) struct Settle<'a> {
@@ -49,8 +41,6 @@ pub(super) struct Settle<'a> {
     pub(super) settled_items: Vec<usize>,
     pub(super) ended: EndedTurns<'a>,
     pub(super) ended_items: Vec<usize>,
-    pub(super) completing: Completing<'a>,
-    pub(super) completing_items: Vec<usize>,
 }
 
 impl<'a> Settle<'a> {
@@ -76,11 +66,6 @@ impl<'a> Settle<'a> {
                     poisoned: turn.poisoned,
                 });
                 self.ended_items.push(index);
-                if matches!(turn.end, Some(TurnEnd::Completed { .. })) {
-                    let (instance, fence) = (turn.instance.as_str(), turn.fence.0);
-                    self.completing.push(CompletingRow { instance, fence });
-                    self.completing_items.push(index);
-                }
                 return;
             }
         };

@@ -16,6 +16,8 @@ enum Mode {
     Pass,
     DelayReplies(Duration),
     HoldReplies,
+    /// Passes until a client says `commit`; from then on answers are held.
+    AwaitCommit,
     BlackHole,
     Cut,
 }
@@ -56,8 +58,8 @@ impl FaultProxy {
         let (mode, changes) = watch::channel(Mode::Pass);
         Self {
             url: format!("postgres://{user}{}@{address}/{database}", password.unwrap_or_default()),
+            task: tokio::spawn(accept(listener, upstream, mode.clone(), changes)),
             mode,
-            task: tokio::spawn(accept(listener, upstream, changes)),
         }
     }
 
@@ -81,6 +83,11 @@ impl FaultProxy {
         self.mode.send_replace(Mode::HoldReplies);
     }
 
+    /// The same from the next `commit` on.
+    pub(crate) fn hold_replies_from_commit(&self) {
+        self.mode.send_replace(Mode::AwaitCommit);
+    }
+
     /// Nothing passes in either direction; connections stay open.
     pub(crate) fn black_hole(&self) {
         self.mode.send_replace(Mode::BlackHole);
@@ -98,22 +105,27 @@ impl Drop for FaultProxy {
     }
 }
 
-async fn accept(listener: TcpListener, upstream: Upstream, mode: watch::Receiver<Mode>) {
+async fn accept(
+    listener: TcpListener,
+    upstream: Upstream,
+    set: watch::Sender<Mode>,
+    mode: watch::Receiver<Mode>,
+) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        let (upstream, mode) = (upstream.clone(), mode.clone());
+        let (upstream, set, mode) = (upstream.clone(), set.clone(), mode.clone());
         connections.spawn(async move {
             match upstream {
                 Upstream::Socket(path) => {
                     if let Ok(server) = UnixStream::connect(path).await {
                         let (read, write) = server.into_split();
-                        serve(client, read, write, mode).await;
+                        serve(client, read, write, &set, mode).await;
                     }
                 }
                 Upstream::Address(host, port) => {
                     if let Ok(server) = TcpStream::connect((host, port)).await {
                         let (read, write) = server.into_split();
-                        serve(client, read, write, mode).await;
+                        serve(client, read, write, &set, mode).await;
                     }
                 }
             }
@@ -125,21 +137,26 @@ async fn serve(
     client: TcpStream,
     from_server: impl AsyncRead + Unpin,
     to_server: impl AsyncWrite + Unpin,
+    set: &watch::Sender<Mode>,
     mode: watch::Receiver<Mode>,
 ) {
     let (from_client, to_client) = client.into_split();
     let mut cut = mode.clone();
     tokio::select! {
         _ = cut.wait_for(|mode| *mode == Mode::Cut) => {}
-        () = pump(from_client, to_server, mode.clone(), Towards::Server) => {}
-        () = pump(from_server, to_client, mode, Towards::Client) => {}
+        () = pump(from_client, to_server, set, mode.clone(), Towards::Server) => {}
+        () = pump(from_server, to_client, set, mode, Towards::Client) => {}
     }
 }
+
+/// The end of a transaction as a client sends it.
+const COMMIT: &[u8] = b"commit\0";
 
 /// Moves bytes one way until an end closes.
 async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
+    set: &watch::Sender<Mode>,
     mut mode: watch::Receiver<Mode>,
     towards: Towards,
 ) {
@@ -156,6 +173,12 @@ async fn pump(
                     if mode.changed().await.is_err() {
                         pending::<()>().await;
                     }
+                }
+                (Mode::AwaitCommit, Towards::Server) => {
+                    if buffer[..length].windows(COMMIT.len()).any(|bytes| bytes == COMMIT) {
+                        set.send_replace(Mode::HoldReplies);
+                    }
+                    break;
                 }
                 (Mode::DelayReplies(delay), Towards::Client) => {
                     tokio::time::sleep(delay).await;

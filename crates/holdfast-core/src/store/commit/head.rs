@@ -1,0 +1,271 @@
+//! The first flight of a commit: it locks the turn rows and ends activity tasks, and so finds out which items stand.
+//!
+//! What it decides stays so until the commit: the rows are locked. A batch of which nothing has to be found out (clients'
+//! items, standalone activities) goes in one flight with the rest.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{
+    flight::{Answers, Flight, Step, columns},
+    item::{ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, TurnCommit, TurnEnd},
+    lock::Locks,
+    outcome::item_of,
+};
+use crate::{
+    error::Result,
+    store::{ActivityKey, Fence, NodeKey, Statements, row::column},
+};
+
+columns! {
+    /// Turns whose instance completes.
+    Completing<'a> of CompletingRow {
+        instance: &'a str,
+        fence: i64,
+    }
+}
+
+columns! {
+    /// Tasks that end.
+    EndedTasks<'a> of EndedTaskRow {
+        instance: &'a str,
+        execution: i64,
+        event: i32,
+        fence: i64,
+        owner: &'a str,
+        owner_epoch: i64,
+    }
+}
+
+columns! {
+    /// Tasks that an earlier run may have settled.
+    SettledTasks<'a> of SettledTaskRow {
+        instance: &'a str,
+        execution: i64,
+        event: i32,
+        fence: i64,
+    }
+}
+
+columns! {
+    /// Results that a turn uses and that may lie in the inbox.
+    Used<'a> of UsedRow {
+        instance: &'a str,
+        execution: i64,
+        source: i32,
+    }
+}
+
+/// The columns of the first flight, and which item each row belongs to.
+#[derive(Debug, Default)]
+pub(super) struct Head<'a> {
+    locks: Locks<'a>,
+    /// Items were run before and their outcome is unknown.
+    again: bool,
+    completing: Completing<'a>,
+    completing_items: Vec<usize>,
+    ended: EndedTasks<'a>,
+    ended_items: Vec<usize>,
+    settled: SettledTasks<'a>,
+    settled_items: Vec<usize>,
+    used: Used<'a>,
+    used_items: Vec<usize>,
+}
+
+/// What stands of a batch.
+#[derive(Debug, Default)]
+pub(super) struct Standing<'a> {
+    /// What became of items of which nothing more is to be written; `None` goes on.
+    pub(super) decided: Vec<Option<CommitOutcome>>,
+    /// Activities whose result a turn of the batch uses: nobody has to be told.
+    pub(super) used_up: HashSet<usize>,
+    /// Messages that turns use by their source.
+    pub(super) used_messages: Vec<(&'a str, i64, i32)>,
+}
+
+impl<'a> Head<'a> {
+    /// The first flight of a batch; `again` when an item of it was run before.
+    pub(super) fn of(batch: &'a [CommitItem], again: bool) -> Self {
+        let mut head = Self { again, ..Self::default() };
+        let here: HashSet<&ActivityKey> = batch.iter().filter_map(ending).map(|ended| &ended.key).collect();
+        for (index, item) in batch.iter().enumerate() {
+            match item {
+                CommitItem::Turn(turn) => head.turn(index, turn, &here),
+                CommitItem::Activity(activity) => head.activity(index, activity),
+                CommitItem::Send(send) => head.locks.made_by_client(&send.instance),
+                CommitItem::Start(start) => head.locks.made_by_client(&start.instance),
+                CommitItem::Enqueue(_) => {}
+            }
+        }
+        head.locks.seal();
+        head
+    }
+
+    fn turn(&mut self, index: usize, turn: &'a TurnCommit, here: &HashSet<&ActivityKey>) {
+        self.locks.turn(index, turn);
+        let instance = turn.instance.as_str();
+        if matches!(turn.end, Some(TurnEnd::Completed { .. })) {
+            self.completing.push(CompletingRow { instance, fence: turn.fence.0 });
+            self.completing_items.push(index);
+        }
+        for source in &turn.results {
+            if self.again || !here.contains(&key_of(turn, *source)) {
+                self.used.push(UsedRow { instance, execution: turn.execution, source: *source });
+                self.used_items.push(index);
+            }
+        }
+    }
+
+    fn activity(&mut self, index: usize, activity: &'a ActivityCommit) {
+        let ActivityKey { instance, execution, event } = &activity.key;
+        if *execution > 0 {
+            self.locks.existing(instance);
+        }
+        if self.again {
+            let fence = activity.fence.0;
+            self.settled.push(SettledTaskRow { instance, execution: *execution, event: *event, fence });
+            self.settled_items.push(index);
+        }
+        if let ActivityOutcome::Ended(_) = &activity.outcome {
+            self.ended.push(EndedTaskRow {
+                instance,
+                execution: *execution,
+                event: *event,
+                fence: activity.fence.0,
+                owner: &activity.node.id,
+                owner_epoch: activity.node.epoch,
+            });
+            self.ended_items.push(index);
+        }
+    }
+
+    /// Whether its answers are needed before the rest can be written.
+    pub(super) fn decides(&self) -> bool {
+        self.again || !self.locks.turns.items.is_empty() || !self.ended_items.is_empty()
+    }
+
+    /// Adds its statements that have rows.
+    pub(super) fn add_to<'p>(&'p self, flight: &mut Flight<'p>, statements: &'p Statements) {
+        let turns = &self.locks.turns;
+        let missing = self.locks.missing.params();
+        flight.guarded(Step::Other, &statements.commit_insert_turn_rows, turns, missing);
+        flight.add(Step::Locked, &statements.commit_lock_turn_rows, self.locks.params());
+        let completing = self.completing.params();
+        flight.add(Step::YieldedTurns, &statements.commit_yield_to_cancels, completing);
+        if self.again {
+            flight.add(Step::FoundTurns, &statements.commit_find_settled_turns, turns.key_params());
+            let settled = self.settled.params();
+            flight.add(Step::FoundActivities, &statements.commit_find_settled_activities, settled);
+        }
+        flight.add(Step::FoundResults, &statements.commit_find_results, self.used.params());
+        flight.add(Step::EndedActivities, &statements.commit_end_activities, self.ended.params());
+    }
+
+    /// What its answers say of each item.
+    pub(super) fn read(&self, batch: &'a [CommitItem], answers: &Answers) -> Result<Standing<'a>> {
+        let items = |step: Step, items: &[usize]| -> Result<HashSet<usize>> {
+            answers.rows(step).iter().map(|row| item_of(items, row)).collect()
+        };
+        let found_turns = items(Step::FoundTurns, &self.locks.turns.items)?;
+        let found_tasks = items(Step::FoundActivities, &self.settled_items)?;
+        let yielded = items(Step::YieldedTurns, &self.completing_items)?;
+        let ended = items(Step::EndedActivities, &self.ended_items)?;
+        let ended_keys: HashMap<&ActivityKey, usize> =
+            ended.iter().filter_map(|index| ending(&batch[*index]).map(|task| (&task.key, *index))).collect();
+        let stored = self.stored(answers)?;
+        let leases = leases(answers)?;
+        let mut standing = Standing { decided: vec![None; batch.len()], ..Standing::default() };
+        for (index, item) in batch.iter().enumerate() {
+            let done = CommitOutcome::Done { more_work: false };
+            standing.decided[index] = match item {
+                CommitItem::Turn(_) if yielded.contains(&index) => Some(CommitOutcome::Yielded),
+                CommitItem::Turn(_) if found_turns.contains(&index) => Some(done),
+                CommitItem::Turn(turn) => {
+                    let stands = leases.get(turn.instance.as_str()).is_some_and(|lease| lease.admits(turn));
+                    let results = turn.results.iter().map(|source| key_of(turn, *source));
+                    let mut results = results.map(|key| (ended_keys.get(&key).copied(), key));
+                    let known = |(ended, key): (Option<usize>, ActivityKey)| {
+                        ended.is_some()
+                            || stored.contains(&(turn.instance.as_str(), key.execution, key.event))
+                    };
+                    (!(stands && results.all(known))).then_some(CommitOutcome::Fenced)
+                }
+                CommitItem::Activity(_) if found_tasks.contains(&index) => Some(done),
+                CommitItem::Activity(_) if ending(item).is_some() && !ended.contains(&index) => {
+                    Some(CommitOutcome::Fenced)
+                }
+                _ => None,
+            };
+        }
+        for (index, item) in batch.iter().enumerate() {
+            let CommitItem::Turn(turn) = item else { continue };
+            if standing.decided[index].is_some() {
+                continue;
+            }
+            for source in &turn.results {
+                match ended_keys.get(&key_of(turn, *source)) {
+                    Some(index) => _ = standing.used_up.insert(*index),
+                    None => standing.used_messages.push((&turn.instance, turn.execution, *source)),
+                }
+            }
+            // What the turn does not want any more has no result.
+            for event in &turn.cancelled_activities {
+                if let Some(index) = ended_keys.get(&key_of(turn, *event)) {
+                    standing.decided[*index] = Some(CommitOutcome::Fenced);
+                }
+            }
+        }
+        Ok(standing)
+    }
+
+    /// The used results that lie in an inbox.
+    fn stored(&self, answers: &Answers) -> Result<HashSet<(&'a str, i64, i32)>> {
+        let mut stored = HashSet::new();
+        for row in answers.rows(Step::FoundResults) {
+            let ix: i64 = column(row, "ix")?;
+            let Some(at) = usize::try_from(ix - 1).ok().filter(|at| *at < self.used_items.len()) else {
+                continue;
+            };
+            stored.insert((self.used.instance[at], self.used.execution[at], self.used.source[at]));
+        }
+        Ok(stored)
+    }
+}
+
+/// The lease of a locked turn row.
+struct Lease<'r> {
+    fence: Fence,
+    owner: Option<(&'r str, i64)>,
+}
+
+impl Lease<'_> {
+    /// Settling succeeds under the row's own fence when the owner is this node and epoch, or nobody.
+    fn admits(&self, turn: &TurnCommit) -> bool {
+        let NodeKey { id, epoch } = &turn.node;
+        self.fence == turn.fence && self.owner.is_none_or(|owner| owner == (id.as_str(), *epoch))
+    }
+}
+
+fn leases(answers: &Answers) -> Result<HashMap<&str, Lease<'_>>> {
+    let mut leases = HashMap::new();
+    for row in answers.rows(Step::Locked) {
+        let owner: Option<&str> = column(row, "owner")?;
+        let epoch: Option<i64> = column(row, "owner_epoch")?;
+        let lease = Lease { fence: Fence(column(row, "fence")?), owner: owner.zip(epoch) };
+        leases.insert(column(row, "instance")?, lease);
+    }
+    Ok(leases)
+}
+
+fn key_of(turn: &TurnCommit, event: i32) -> ActivityKey {
+    ActivityKey { instance: turn.instance.clone(), execution: turn.execution, event }
+}
+
+/// An activity that ends for its instance.
+fn ending(item: &CommitItem) -> Option<&ActivityCommit> {
+    match item {
+        CommitItem::Activity(activity) if matches!(activity.outcome, ActivityOutcome::Ended(_)) => {
+            Some(activity)
+        }
+        _ => None,
+    }
+}
