@@ -6,7 +6,8 @@ create sequence /*schema*/node_epoch_seq;
 create sequence /*schema*/fence_seq;
 
 -- One row for each running runtime, with the times that it is judged by: without a heartbeat for stale_after it is dead,
--- whoever looks. No index on heartbeat_at: heartbeats stay HOT updates.
+-- whoever looks. No index on heartbeat_at: heartbeats stay HOT updates, which need no vacuum; one makes every session plan its
+-- statements anew, so it is rare.
 create table /*schema*/node (
   id text collate "C" not null,
   epoch bigint not null,
@@ -18,7 +19,7 @@ create table /*schema*/node (
   listens boolean not null default false,
   constraint node_pkey primary key (id, epoch),
   constraint node_stale_after_check check (stale_after >= 4 * heartbeat_interval)
-) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.1);
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 2000, autovacuum_analyze_threshold = 1000000);
 
 -- What each running runtime can run, written once for each registration; rows of runtimes that are gone mean nothing and
 -- are deleted with the next registration. kind: orchestration (with its version), activity, the tags it takes: untagged
@@ -258,7 +259,7 @@ create table /*schema*/chore (
   due_at timestamptz not null default '-infinity',
   constraint chore_pkey primary key (name)
 ) with (fillfactor = 50);
-insert into /*schema*/chore (name) values ('ended'), ('unknown');
+insert into /*schema*/chore (name) values ('ended'), ('jobs'), ('unknown'), ('unserved');
 
 -- lz4 writes and reads large payloads several times faster than the default; servers before 14, and servers built
 -- without it, keep the default.

@@ -36,6 +36,7 @@ mod events;
 mod health;
 mod parts;
 mod sweeper;
+mod unserved;
 
 use events::Events;
 pub use health::{Health, Slots};

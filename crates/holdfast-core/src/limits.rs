@@ -119,8 +119,11 @@ pub const ENQUEUE_PIECE: usize = 1000;
 /// a waiter, also of one that lost its database for a while.
 pub const AWAITED_RETENTION: Duration = Duration::from_secs(60);
 
-/// How often a runtime looks for what was kept long enough, and for how long it then has a chore to itself.
+/// How often the runtime that does the chores of all does them.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(10);
+
+/// How often the others ask for them, should that one be gone: fifty idle nodes that ask cost more than the chores.
+pub const SWEEP_REFUSED_MAX: Duration = Duration::from_secs(60);
 
 /// Rows that one statement of a sweep deletes.
 pub const SWEEP_BATCH: i64 = 1000;

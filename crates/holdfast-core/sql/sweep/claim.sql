@@ -1,17 +1,17 @@
--- Takes a chore for a while, so that one node at a time does it: the time before which it concerns things, by the clock of
--- the database. No row when somebody else has it.
--- Rows: one. Locks: its row, skipping a locked one. Index: chore_pkey.
--- $1 name text
--- $2 for_ms bigint
--- $3 older_than_ms bigint
+-- Takes chores, each for a while, so that one node at a time does each: those that are due and nobody else is taking, and
+-- the time by the clock of the database.
+-- Rows: those of the chores named. Locks: their rows, skipping locked ones. Index: chore_pkey.
+-- $1 names text[]
+-- $2 for_ms bigint[]
 with due as materialized (
   select c.name
   from /*schema*/chore c
-  where c.name = $1::text and c.due_at <= statement_timestamp()
+  where c.name = any ($1::text[]) and c.due_at <= statement_timestamp()
   for update of c skip locked
 )
 update /*schema*/chore c
-set due_at = clock_timestamp() + make_interval(secs => $2::bigint / 1000.0)
+set due_at = clock_timestamp() + wanted.for_ms * interval '1 millisecond'
 from due
+join unnest($1::text[], $2::bigint[]) as wanted (name, for_ms) on wanted.name = due.name
 where c.name = due.name
-returning floor(extract(epoch from statement_timestamp()) * 1000)::bigint - $3::bigint as before_ms
+returning c.name, floor(extract(epoch from statement_timestamp()) * 1000)::bigint as now_ms

@@ -1,39 +1,19 @@
-//! What nodes can run: says it for this one, and finds due work that no live node can run.
-//!
-//! A node says it once for each registration. The look is seldom and bounded; it changes nothing and tells people.
-
-use std::time::Instant;
-
-use serde_json::json;
+//! Says what this node can run, once for each registration.
 
 use crate::{
-    clock,
     dispatch::Claimer,
     error::Result,
-    limits,
-    store::{
-        NodeKey, StoreSession,
-        coverage::{Ability, Unserved},
-        replay_version,
-    },
-    telemetry::Level,
+    store::{NodeKey, StoreSession, coverage::Ability},
 };
 
-/// What one claimer has said and seen.
-#[derive(Debug)]
+/// What one claimer has said.
+#[derive(Debug, Default)]
 pub(super) struct Coverage {
     published: Option<NodeKey>,
-    looked: Instant,
-}
-
-impl Default for Coverage {
-    fn default() -> Self {
-        Self { published: None, looked: clock::now() }
-    }
 }
 
 impl Coverage {
-    /// Says what this node can run, when that is not said yet, and looks now and then.
+    /// Says what this node can run, when that is not said yet.
     pub(super) async fn keep(&mut self, session: &dyn StoreSession, claimer: &Claimer) -> Result<()> {
         let node = claimer.node();
         if self.published.as_ref() != Some(&node) {
@@ -43,12 +23,6 @@ impl Coverage {
             abilities.push(Ability { kind: "replay", name: &oldest, version: &newest });
             session.publish(&node, &abilities).await?;
             self.published = Some(node);
-        }
-        if clock::since(self.looked) >= limits::UNSERVED_EVERY {
-            self.looked = clock::now();
-            for unserved in session.unserved().await? {
-                tell(claimer, &unserved);
-            }
         }
         Ok(())
     }
@@ -71,20 +45,4 @@ fn abilities(claimer: &Claimer) -> Vec<Ability<'_>> {
     }
     abilities.extend(tags.tags.iter().map(|name| Ability { kind: "tag", name, version: "" }));
     abilities
-}
-
-fn tell(claimer: &Claimer, unserved: &Unserved) {
-    claimer.provider.counters().unserved.add(1);
-    let Unserved { kind, name, version, tag, replay_version, waiting } = unserved;
-    let written = replay_version.map(replay_version::text);
-    let version_text = version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
-    let tag_text = tag.as_deref().map(|tag| format!(" with tag {tag}")).unwrap_or_default();
-    let written_text =
-        written.as_deref().map(|by| format!(" with a history of holdfast {by}")).unwrap_or_default();
-    let text =
-        format!("{waiting} due, and no live node takes {kind} {name}{version_text}{tag_text}{written_text}");
-    let fields = json!({
-        "kind": kind, "handler": name, "version": version, "tag": tag, "replayVersion": written, "waiting": waiting,
-    });
-    claimer.provider.events().emit("work-unserved", Level::Warn, text, fields);
 }

@@ -1,8 +1,7 @@
-//! Throws away what was kept long enough: standalone activities that have ended, instances that have ended, messages for
-//! instances that were never started.
+//! Does the chores of all nodes: throws away what was kept long enough (standalone activities that have ended, instances that
+//! have ended, messages for instances that were never started) and looks for work that nobody can run.
 //!
-//! Several runtimes may do it at once: rows that somebody else has locked are passed over, and what goes through whole tables
-//! is a chore of one node at a time. Every statement is short and other callers of the pool come first. Dropped half way nothing is half-done.
+//! A chore is one node's at a time; rows that somebody else has locked are passed over. Every statement is short and other callers of the pool come first. Dropped half way nothing is half-done.
 
 use std::{
     sync::Arc,
@@ -12,7 +11,8 @@ use std::{
 use tokio::sync::watch;
 
 use crate::{
-    config::{RetentionConfig, ms},
+    config::RetentionConfig,
+    engine::unserved,
     error::Result,
     limits,
     manage::Manager,
@@ -21,7 +21,7 @@ use crate::{
     store::{
         manage::Position,
         standalone,
-        sweep::{self, Chore, Dropped},
+        sweep::{self, Chore, Dropped, Taken},
     },
     telemetry::{self, Backoff, Level},
 };
@@ -49,6 +49,7 @@ impl Sweeper {
     pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
         self.stop = Some(stop.clone());
         let mut backoff = Backoff::new(limits::SWEEP_EVERY, limits::SWEEP_RETRY_MAX);
+        let mut usual = limits::SWEEP_EVERY;
         // Runtimes that were started together do not sweep together.
         let mut pause = (limits::SWEEP_EVERY / 10).mul_f64(telemetry::unit());
         while !*stop.borrow() {
@@ -58,9 +59,12 @@ impl Sweeper {
                 _ = stop.changed() => return,
             }
             pause = match self.round().await {
-                Ok(()) => {
+                Ok(has_some) => {
                     backoff.reset();
-                    limits::SWEEP_EVERY.mul_f64(0.5 + telemetry::unit())
+                    // Whoever has the chores keeps them; the others ask less and less often.
+                    usual = if has_some { limits::SWEEP_EVERY } else { usual * 2 };
+                    usual = usual.min(limits::SWEEP_REFUSED_MAX);
+                    usual.mul_f64(0.5 + telemetry::unit())
                 }
                 Err(error) => {
                     tracing::debug!(error = %error.full_text(), "a sweep failed and is tried again");
@@ -70,19 +74,27 @@ impl Sweeper {
         }
     }
 
-    async fn round(&mut self) -> Result<()> {
-        while self.standalone().await? && !self.is_stopped() {
-            tokio::time::sleep(BREATH).await;
+    /// Whether there was something for this node to do.
+    async fn round(&mut self) -> Result<bool> {
+        let mut wanted = vec![Chore::Jobs, Chore::Unknown, Chore::Unserved];
+        wanted.extend(self.retention.retention.map(|_| Chore::Ended));
+        let taken = self.claim(&wanted).await?;
+        if taken.chores.contains(&Chore::Unserved) {
+            unserved::look(&self.provider).await?;
         }
-        if let Some(before_ms) = self.claim(Chore::Unknown, self.retention.unknown_instance_retention).await?
-        {
+        if taken.chores.contains(&Chore::Jobs) {
+            while self.standalone().await? && !self.is_stopped() {
+                tokio::time::sleep(BREATH).await;
+            }
+        }
+        if let Some(before_ms) = taken.before(Chore::Unknown, self.retention.unknown_instance_retention) {
             self.drop_unknown(before_ms).await?;
         }
-        let Some(retention) = self.retention.retention else { return Ok(()) };
-        if let Some(before_ms) = self.claim(Chore::Ended, retention).await? {
+        let retention = self.retention.retention.unwrap_or(Duration::MAX);
+        if let Some(before_ms) = taken.before(Chore::Ended, retention) {
             self.expire(before_ms).await?;
         }
-        Ok(())
+        Ok(!taken.chores.is_empty())
     }
 
     fn is_stopped(&self) -> bool {
@@ -98,9 +110,10 @@ impl Sweeper {
         Ok(i64::try_from(deleted).is_ok_and(|deleted| deleted >= limits::SWEEP_BATCH))
     }
 
-    async fn claim(&self, chore: Chore, kept: Duration) -> Result<Option<i64>> {
+    /// What is this node's to do for all; in one statement, because every node asks again and again.
+    async fn claim(&self, wanted: &[Chore]) -> Result<Taken> {
         let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
-        sweep::claim(&session, self.provider.statements(), chore, ms(limits::SWEEP_EVERY), ms(kept)).await
+        sweep::claim(&session, self.provider.statements(), wanted).await
     }
 
     /// One stretch of the turn rows.

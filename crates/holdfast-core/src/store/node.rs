@@ -1,7 +1,8 @@
 //! Node rows: registration, heartbeat, recovery, goodbye. All of it runs on the liveness session.
 //!
-//! Invariants: an ordinary heartbeat is one round trip; recovery runs before the own beat, so that a node which was
-//! itself late declares nobody dead; batches are bounded and skip locked rows. It never decides whether to recover.
+//! Invariants: an ordinary heartbeat is one round trip, and a second one only when somebody is silent; who is silent is seen
+//! before the own beat, so that a node which was itself late declares nobody dead; batches are bounded and skip locked rows.
+//! It never decides whether to recover.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio_postgres::types::ToSql;
 use crate::{
     error::{Error, ErrorKind, Result},
     pool::{Row, Session, Statement},
-    store::{Fence, NodeKey, Statements, row::column},
+    store::{Fence, NodeKey, Statements, queue::single, row::column},
 };
 
 /// Leases freed by one statement of a sweep: long enough to be few round trips, short enough that no lock is held long.
@@ -90,7 +91,7 @@ pub async fn register(
 }
 
 /// One heartbeat: stamps the node row, reports lost fences, releases unknown own leases and, when allowed, deletes stale
-/// nodes. A hint to `proof_channel` rides along. Dropped half way it has done all or nothing of it; the next one repeats it.
+/// nodes. A hint to `proof_channel` rides along. Dropped half way it has done a part or nothing of it; the next one repeats it.
 pub async fn heartbeat(
     session: &Session,
     statements: &Statements,
@@ -101,22 +102,15 @@ pub async fn heartbeat(
 ) -> Result<Heartbeat> {
     let turns = numbers(held_turns);
     let activities = numbers(held_activities);
-    let own: [&(dyn ToSql + Sync); 2] = [&node.id, &node.epoch];
-    let (may_recover, clean_ms, fresh) = match times.recovery {
-        Recovery::Forbidden => (false, 0, false),
-        Recovery::Allowed { clean_ms, fresh } => (true, clean_ms, fresh),
-    };
-    let stale: [&(dyn ToSql + Sync); 5] = [&node.id, &node.epoch, &times.explicit, &fresh, &clean_ms];
+    let looks = times.recovery != Recovery::Forbidden;
+    let own: [&(dyn ToSql + Sync); 4] = [&node.id, &node.epoch, &looks, &times.explicit];
     let gone_turns: [&(dyn ToSql + Sync); 3] = [&node.id, &node.epoch, &turns];
     let gone_activities: [&(dyn ToSql + Sync); 3] = [&node.id, &node.epoch, &activities];
     let unknown_turns: [&(dyn ToSql + Sync); 4] = [&node.id, &node.epoch, &turns, &times.claim_limit_ms];
     let unknown_activities: [&(dyn ToSql + Sync); 4] =
         [&node.id, &node.epoch, &activities, &times.claim_limit_ms];
 
-    let mut steps: Vec<(&Statement, &[&(dyn ToSql + Sync)])> = Vec::with_capacity(7);
-    if may_recover {
-        steps.push((&statements.node_delete_stale, &stale));
-    }
+    let mut steps: Vec<(&Statement, &[&(dyn ToSql + Sync)])> = Vec::with_capacity(6);
     steps.push((&statements.node_beat, &own));
     // A node at rest holds nothing that could be gone.
     if !turns.is_empty() {
@@ -135,10 +129,9 @@ pub async fn heartbeat(
     let mut next = || results.next().unwrap_or_default();
 
     let mut beat = Heartbeat::default();
-    if may_recover {
-        beat.recovered_nodes = next().iter().map(|row| column(row, "id")).collect::<Result<_>>()?;
-    }
-    beat.alive = !next().is_empty();
+    let own = next();
+    beat.alive = !own.is_empty();
+    let silent: Vec<i64> = own.first().map_or(Ok(Vec::new()), |row| column(row, "silent"))?;
     if !turns.is_empty() {
         beat.gone_turns = fences(&next())?;
     }
@@ -146,7 +139,25 @@ pub async fn heartbeat(
         beat.gone_activities = fences(&next())?;
     }
     beat.released = next().len() as u64 + next().len() as u64;
+    if !silent.is_empty() {
+        beat.recovered_nodes = delete_stale(session, statements, node, times, &silent).await?;
+    }
     Ok(beat)
+}
+
+/// Deletes those of the silent nodes that are dead; gives their ids.
+async fn delete_stale(
+    session: &Session,
+    statements: &Statements,
+    node: &NodeKey,
+    times: HeartbeatTimes,
+    silent: &[i64],
+) -> Result<Vec<String>> {
+    let Recovery::Allowed { clean_ms, fresh } = times.recovery else { return Ok(Vec::new()) };
+    let params: [&(dyn ToSql + Sync); 6] =
+        [&node.id, &node.epoch, &times.explicit, &fresh, &clean_ms, &silent];
+    let rows = single(session, statements, &statements.node_delete_stale, &params).await?;
+    rows.iter().map(|row| column(row, "id")).collect()
 }
 
 /// Releases, unstarted, what this node owns and does not hold, if it was claimed longer ago than `older_than`; returns how

@@ -16,7 +16,7 @@ use crate::{
         ActivityKey, Fence, NodeKey,
         activity::{Beat, ClaimedActivity, Lane, Terms},
         commit::{CommitItem, CommitOutcome},
-        coverage::{Ability, Unserved},
+        coverage::Ability,
         look::{Due, LookRequest},
         node::{Heartbeat, HeartbeatTimes, NodeTimes, Swept},
         turn::{ClaimRequest, ClaimedTurn, Open, RenewRequest},
@@ -180,9 +180,6 @@ pub trait StoreSession: Send + Sync {
 
     /// See [`crate::store::coverage::publish`].
     fn publish<'a>(&'a self, node: &'a NodeKey, abilities: &'a [Ability<'a>]) -> Answer<'a, ()>;
-
-    /// See [`crate::store::coverage::unserved`].
-    fn unserved(&self) -> Answer<'_, Vec<Unserved>>;
 
     /// See [`crate::store::notify::send`].
     fn send_hint<'a>(&'a self, channel: &'a str, payload: &'a str) -> Answer<'a, ()>;

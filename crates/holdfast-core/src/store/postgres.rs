@@ -11,7 +11,7 @@ use crate::{
         ActivityKey, Answer, Fence, NodeKey, Statements, Store, StoreSession,
         activity::{self, Beat, ClaimedActivity, Lane, Terms},
         commit::{self, CommitItem, CommitOutcome},
-        coverage::{self, Ability, Unserved},
+        coverage::{self, Ability},
         look::{self, Due, LookRequest},
         node::{self, Heartbeat, HeartbeatTimes, NodeTimes, Swept},
         notify, session,
@@ -248,10 +248,6 @@ impl StoreSession for Postgres {
 
     fn publish<'a>(&'a self, node: &'a NodeKey, abilities: &'a [Ability<'a>]) -> Answer<'a, ()> {
         Box::pin(coverage::publish(&self.session, &self.statements, node, abilities))
-    }
-
-    fn unserved(&self) -> Answer<'_, Vec<Unserved>> {
-        Box::pin(coverage::unserved(&self.session, &self.statements))
     }
 
     fn send_hint<'a>(&'a self, channel: &'a str, payload: &'a str) -> Answer<'a, ()> {

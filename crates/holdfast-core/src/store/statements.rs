@@ -27,11 +27,11 @@ macro_rules! statements {
         impl Statements {
             /// The statements for a schema; any name is allowed.
             pub fn new(schema: &str) -> Self {
-                let settings = fill(include_str!("../../sql/commit/settings.sql"), schema);
+                let plans = fill(include_str!("../../sql/commit/plans.sql"), schema);
                 Self {
                     schema: schema.to_owned(),
-                    patient_settings: settings.clone() + &fill(include_str!("../../sql/turn/settings.sql"), schema),
-                    settings,
+                    settings: fill(include_str!("../../sql/commit/waits.sql"), schema) + &plans,
+                    patient_settings: fill(include_str!("../../sql/turn/waits.sql"), schema) + &plans,
                     low_water: LowWater::default(),
                     $($field: Statement {
                         name: $name,
@@ -63,9 +63,9 @@ statements! {
     notify_lead: "notify/lead", [TEXT];
     notify_send: "notify/send", [TEXT, TEXT];
     notify_stand: "notify/stand", [TEXT_ARRAY, INT8_ARRAY, BOOL];
-    node_beat: "node/beat", [TEXT, INT8];
+    node_beat: "node/beat", [TEXT, INT8, BOOL, BOOL];
     node_delete: "node/delete", [TEXT, INT8];
-    node_delete_stale: "node/delete_stale", [TEXT, INT8, BOOL, BOOL, INT8];
+    node_delete_stale: "node/delete_stale", [TEXT, INT8, BOOL, BOOL, INT8, INT8_ARRAY];
     node_publish: "node/publish", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     node_register: "node/register", [TEXT, INT8, INT8];
     turn_claim: "turn/claim", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8, INT8, INT8];
@@ -154,7 +154,7 @@ statements! {
     session_recover: "session/recover", [INT8];
     session_renew: "session/renew", [TEXT, INT8, TEXT_ARRAY, INT8, INT8];
     session_sweep: "session/sweep", [INT8];
-    sweep_claim: "sweep/claim", [TEXT, INT8, INT8];
+    sweep_claim: "sweep/claim", [TEXT_ARRAY, INT8_ARRAY];
     sweep_list_unknown: "sweep/list_unknown", [TEXT, INT8, INT8];
     sweep_drop_unknown: "sweep/drop_unknown", [TEXT_ARRAY, INT8];
 

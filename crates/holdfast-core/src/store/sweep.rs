@@ -2,6 +2,8 @@
 //!
 //! Batches are bounded. Dropping takes the turn rows first, as every commit does.
 
+use std::time::Duration;
+
 use tokio_postgres::types::ToSql;
 
 use crate::{
@@ -16,16 +18,46 @@ use crate::{
 pub enum Chore {
     /// Deletes instances that have ended.
     Ended,
+    /// Deletes standalone activities that have ended.
+    Jobs,
     /// Drops messages for instances that were never started.
     Unknown,
+    /// Looks for due work that no live node can run.
+    Unserved,
 }
 
 impl Chore {
     fn name(self) -> &'static str {
         match self {
             Self::Ended => "ended",
+            Self::Jobs => "jobs",
             Self::Unknown => "unknown",
+            Self::Unserved => "unserved",
         }
+    }
+
+    /// For how long a node has it to itself. A lonely node gets it again at each round, also at the shortest pause.
+    pub fn held_for(self) -> Duration {
+        match self {
+            Self::Ended | Self::Jobs | Self::Unknown => limits::SWEEP_EVERY / 2,
+            Self::Unserved => limits::UNSERVED_EVERY,
+        }
+    }
+}
+
+/// Chores that this node has for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// Which.
+    pub chores: Vec<Chore>,
+    /// When, in ms since 1970 by the clock of the database.
+    pub now_ms: i64,
+}
+
+impl Taken {
+    /// The time before which things are older than this, when the chore is among them.
+    pub fn before(&self, chore: Chore, older_than: Duration) -> Option<i64> {
+        self.chores.contains(&chore).then(|| self.now_ms.saturating_sub(ms(older_than)))
     }
 }
 
@@ -49,18 +81,24 @@ pub struct Dropped {
     pub example: Option<String>,
 }
 
-/// Takes a chore for a while: the time, ms since 1970, before which it is about what is older than this. `None` when another
-/// node has it, or had it within that while.
-pub async fn claim(
-    session: &Session,
-    statements: &Statements,
-    chore: Chore,
-    for_ms: i64,
-    older_than_ms: i64,
-) -> Result<Option<i64>> {
-    let params: [&(dyn ToSql + Sync); 3] = [&chore.name(), &for_ms, &older_than_ms];
+/// Takes those of these chores that are due, each for a while. What another node has, or had within that while, is not among
+/// them. Dropped half way they may have been taken.
+pub async fn claim(session: &Session, statements: &Statements, wanted: &[Chore]) -> Result<Taken> {
+    let names: Vec<&str> = wanted.iter().map(|chore| chore.name()).collect();
+    let spans: Vec<i64> = wanted.iter().map(|chore| ms(chore.held_for())).collect();
+    let params: [&(dyn ToSql + Sync); 2] = [&names, &spans];
     let rows = single(session, statements, &statements.sweep_claim, &params).await?;
-    rows.first().map(|row| column(row, "before_ms")).transpose()
+    let mut taken = Taken { chores: Vec::new(), now_ms: 0 };
+    for row in &rows {
+        let name: String = column(row, "name")?;
+        taken.chores.extend(wanted.iter().find(|chore| chore.name() == name));
+        taken.now_ms = column(row, "now_ms")?;
+    }
+    Ok(taken)
+}
+
+fn ms(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Of the next [`limits::LIST_STRETCH`] turn rows behind an instance those that were made before this time, ms since 1970, and

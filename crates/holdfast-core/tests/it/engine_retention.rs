@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holdfast_core::{client::Sent, config::EngineConfig, limits, telemetry::Event};
+use holdfast_core::{client::Sent, config::EngineConfig, telemetry::Event};
 use holdfast_replay::{MessageBody, Payload};
 use serde_json::{Value, json};
 
@@ -123,18 +123,17 @@ async fn one_node_at_a_time_has_a_chore() {
 
     let store = Store::new().await;
     let other = store.another().await;
-    let kept = 3_600_000;
-    let span = i64::try_from(limits::SWEEP_EVERY.as_millis()).expect("short");
     let (first, second) = tokio::join!(
-        claim(&store.session, &store.statements, Chore::Ended, span, kept),
-        claim(&other.session, &other.statements, Chore::Ended, span, kept),
+        claim(&store.session, &store.statements, &[Chore::Ended]),
+        claim(&other.session, &other.statements, &[Chore::Ended]),
     );
     let taken = [first.expect("claim"), second.expect("claim")];
-    assert_eq!(taken.iter().flatten().count(), 1, "{taken:?}");
-    let again = claim(&store.session, &store.statements, Chore::Ended, span, kept).await.expect("claim");
-    assert_eq!(again, None);
-    let unknown = claim(&store.session, &store.statements, Chore::Unknown, span, kept).await.expect("claim");
-    assert!(unknown.is_some(), "another chore is another's");
+    assert_eq!(taken.iter().flat_map(|taken| &taken.chores).count(), 1, "{taken:?}");
+    let both = [Chore::Ended, Chore::Unknown];
+    let rest = claim(&store.session, &store.statements, &both).await.expect("claim");
+    assert_eq!(rest.chores, [Chore::Unknown], "another chore is another's");
+    assert_eq!(rest.before(Chore::Unknown, Duration::from_millis(1)), Some(rest.now_ms - 1));
+    assert_eq!(rest.before(Chore::Ended, Duration::ZERO), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
