@@ -1349,7 +1349,7 @@ export interface StepContext {
     readonly attempt: number;
     /** The same for every try and every run of this step: pass it on to what you call. */
     readonly idempotencyKey: string;
-    /** Aborted when the result is no longer wanted, or its time limit passed. */
+    /** Aborted when the result is no longer wanted, its time limit passed, or its instance is being cancelled. */
     readonly signal: AbortSignal;
 }
 

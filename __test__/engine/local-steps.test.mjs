@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { liveApp, liveWorld, outputOf } from '../support/live.mjs'
+import { liveApp, liveWorld, outputOf, until } from '../support/live.mjs'
 
 test('a step leaves its events in history, takes no queue row, and is not run by replays', async (t) => {
   const world = await liveWorld(t)
@@ -46,6 +46,28 @@ test('a long step keeps its lease and holds up nobody else', async (t) => {
   release('done')
   assert.equal(outputOf(await app.end('long')), 'done')
   assert.equal(runs, 1)
+})
+
+test('a cancel reaches a step that never ends, and frees its slot', async (t) => {
+  let reason
+  let runs = 0
+  const app = await liveApp(t, {
+    options: { orchestrationConcurrency: 1, heartbeatIntervalMs: 200, staleAfterMs: 2000 },
+    main: async (ctx, input) => {
+      if (input === 'quick') return 'quick'
+      await ctx.step('never', ({ signal }) => {
+        runs += 1
+        return new Promise(() => signal.addEventListener('abort', () => (reason = signal.reason.code)))
+      })
+    },
+  })
+  await app.client.startOrchestration('stuck', 'main')
+  await until(() => runs === 1, 'the step runs')
+  await app.client.cancelInstance('stuck', 'enough')
+  const { status, error } = await app.end('stuck')
+  assert.deepEqual([status, error], ['Failed', 'canceled: enough'])
+  assert.deepEqual([reason, runs], ['CANCELLED', 1])
+  assert.equal(outputOf(await app.run('next', 'quick')), 'quick')
 })
 
 test('a step whose turn was lost runs again, and its result is recorded once', async (t) => {

@@ -98,11 +98,11 @@ test('a turn that is given up tells its steps to stop and answers nothing', asyn
 })
 
 test('a command that is given while a step runs is noticed as foreign', async () => {
-  const body = async (ctx) =>
-    await ctx.step('slow', async () => {
-      await new Promise(setImmediate)
-      ctx.scheduleActivity('late').catch(() => {})
-    })
+  const body = async (ctx) => {
+    const loops = (n, then) => (n === 0 ? then() : setImmediate(() => loops(n - 1, then)))
+    loops(3, () => ctx.scheduleActivity('late').catch(() => {}))
+    await ctx.step('slow', () => new Promise((resolve) => loops(6, resolve)))
+  }
   const { outcome } = await runWarm(body, [[]])
   assert.match(outcome.foreign.message, /waits for something that is not a task/)
 })
@@ -131,4 +131,43 @@ test('a result that JSON cannot hold fails the step; unknown options and reserve
   assert.match(option.outcome.failed.error.message, /there is no option 'retries'; there are retry/)
   const name = await runWarm(async (ctx) => await ctx.step('__holdfast:x', () => 1), [[]])
   assert.match(name.outcome.failed.error.message, /reserved/)
+})
+
+test('the context cannot be used inside a step: not at its start, not after an await', async () => {
+  const uses = [
+    (ctx) => ctx.scheduleActivity('a'),
+    (ctx) => ctx.setCustomStatus('x'),
+    (ctx) => ctx.setValue('k', 'v'),
+    (ctx) => ctx.newGuid(),
+    (ctx) => ctx.random(),
+    (ctx) => ctx.continueAsNew(1),
+    (ctx) => ctx.step('inner', () => 1),
+  ]
+  for (const use of uses) {
+    for (const first of [() => undefined, () => new Promise((resolve) => setImmediate(resolve))]) {
+      const { commands, outcome } = await runWarm(async (ctx) => {
+        const [{ err }] = await ctx.all([
+          ctx.step('outer', async () => {
+            await first()
+            use(ctx)
+          }),
+        ])
+        return [err, await ctx.step('later', () => 'fine')]
+      }, [[]])
+      const [err, later] = outcome.completed.output
+      assert.match(err, /^the context of the orchestration was used inside its step 'outer'/)
+      assert.equal(later, 'fine')
+      assert.deepEqual(short(commands), ['local outer@0', 'local later@1'])
+    }
+  }
+})
+
+test('the context of another orchestration is nobody\'s business', async () => {
+  let other
+  await runWarm(async (ctx) => {
+    other = ctx
+    await ctx.waitForEvent('never')
+  }, [[]])
+  const { outcome } = await runWarm(async (ctx) => await ctx.step('reads', () => other.instanceId), [[]])
+  assert.deepEqual(outcome, { completed: { output: 'one' } })
 })

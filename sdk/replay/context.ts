@@ -353,11 +353,13 @@ export class OrchestrationContext extends TypedSteps {
 
   /** A UUID that is the same in every replay. May be yielded or awaited, too. */
   newGuid(): string {
+    this.#frame.refuseInStep()
     return this.#frame.handOut(this.#frame.random.guid())
   }
 
   /** A number from 0 up to 1 that is the same in every replay. Not for secrets. May be yielded or awaited, too. */
   random(): number {
+    this.#frame.refuseInStep()
     return this.#frame.handOut(this.#frame.random.fraction())
   }
 

@@ -11,7 +11,7 @@ import { type Outcome, encodeCancel, encodeCommand, encodeClear, encodeLocal, en
 import { trace } from '../trace.js'
 import { GeneratorRun, HandedOut, isGenerator } from './generator.js'
 import { guarded } from './guard.js'
-import { LocalTask, type StepEnd } from './local.js'
+import { LocalTask, type StepEnd, refuseInStep } from './local.js'
 import { Mailbox } from './mailbox.js'
 import { SeededRandom } from './random.js'
 import { type CommandTask, type TaskHost, type TaskNode, ActivityCommandTask } from './task.js'
@@ -39,6 +39,7 @@ export class Frame implements TaskHost {
 
   #isStirred = false
   #issued = 0
+  #hasSteps = false
   #commands: string[] = []
   #locals: string[] = []
   #unbegun: LocalTask[] = []
@@ -206,7 +207,13 @@ export class Frame implements TaskHost {
     return isStirred
   }
 
+  /** Throws when it is called by the code of a step of this execution. */
+  refuseInStep(): void {
+    if (this.#hasSteps) refuseInStep(this)
+  }
+
   made(task: TaskNode): void {
+    this.refuseInStep()
     this.#unused.add(task)
   }
 
@@ -233,7 +240,10 @@ export class Frame implements TaskHost {
       mailbox.wait(spec.name, task)
     }
     this.#open.set(task.seq, task)
-    if (task instanceof LocalTask) this.#unbegun.push(task)
+    if (task instanceof LocalTask) {
+      this.#hasSteps = true
+      this.#unbegun.push(task)
+    }
   }
 
   withdraw(task: CommandTask): void {
@@ -282,6 +292,7 @@ export class Frame implements TaskHost {
 
   /** False when the execution has ended; notes a call from outside an activation, which replay could not repeat. */
   #mayAct(): boolean {
+    this.refuseInStep()
     if (this.isEnded) return false
     if (!this.isActive) this.#noteForeign()
     return this.isActive

@@ -4,9 +4,10 @@
  * The driver begins a step only when no recorded result is left for it, so a replay never runs it again. The result is
  * written with the turn's commit; when the process dies before that, the step runs again. It never touches the frame.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { encodeError } from '../error-payload.js'
-import { CancelledError, TimeoutError } from '../errors.js'
+import { CancelledError, HoldfastError, TimeoutError } from '../errors.js'
 import { encode } from '../payload.js'
 import { type CheckedRetry, checkedRetry, retryDelay } from '../retry.js'
 import type { RetryPolicy } from '../retry.js'
@@ -20,7 +21,7 @@ export interface StepContext {
   readonly attempt: number
   /** The same for every try and every run of this step: pass it on to what you call. */
   readonly idempotencyKey: string
-  /** Aborted when the result is no longer wanted, or its time limit passed. */
+  /** Aborted when the result is no longer wanted, its time limit passed, or its instance is being cancelled. */
   readonly signal: AbortSignal
 }
 
@@ -32,6 +33,19 @@ export interface StepOptions {
 
 /** The code of a local step. */
 export type StepFunction<T> = (step: StepContext) => T | PromiseLike<T>
+
+/** The step whose code runs at this moment, also after an await. */
+const running = new AsyncLocalStorage<LocalTask>()
+
+/** Refuses a call of an orchestration's context by code of one of its steps: a replay does not run it, so it cannot repeat the call. */
+export function refuseInStep(host: TaskHost): void {
+  const step = running.getStore()
+  if (step?.isOf(host) !== true) return
+  const message =
+    `the context of the orchestration was used inside its step '${step.name}': a replay does not run the step, so it could not ` +
+    'repeat that. Return what you need from the step, and use ctx after it'
+  throw new HoldfastError(message, { code: 'CONTEXT_IN_STEP' })
+}
 
 /** What a step ended with: one of the two as JSON text. */
 export type StepEnd = { readonly ok: string } | { readonly err: string }
@@ -47,6 +61,11 @@ export class LocalTask<T = unknown> extends CommandTask<T> {
     private readonly retry: RetryPolicy | undefined,
   ) {
     super(host, { type: 'local', name })
+  }
+
+  /** Whether it is a step of this execution. */
+  isOf(host: TaskHost): boolean {
+    return this.host === host
   }
 
   /** Its result is no longer wanted. */
@@ -72,7 +91,9 @@ export class LocalTask<T = unknown> extends CommandTask<T> {
 
   async #try(attempt: number, idempotencyKey: string, policy: CheckedRetry | undefined): Promise<unknown> {
     const limit = policy?.timeoutMs
-    if (limit === undefined) return await this.fn({ name: this.name, attempt, idempotencyKey, signal: this.#controller.signal })
+    const run = async (signal: AbortSignal): Promise<unknown> =>
+      await running.run(this, () => this.fn({ name: this.name, attempt, idempotencyKey, signal }))
+    if (limit === undefined) return await run(this.#controller.signal)
     const controller = new AbortController()
     const stop = new AbortController()
     const late = new TimeoutError(`step '${this.name}' took longer than ${limit} ms`, { code: 'TIMEOUT', retryable: true })
@@ -85,7 +106,7 @@ export class LocalTask<T = unknown> extends CommandTask<T> {
       () => new Promise<never>(() => {}),
     )
     try {
-      return await Promise.race([this.fn({ name: this.name, attempt, idempotencyKey, signal }), timer])
+      return await Promise.race([run(signal), timer])
     } finally {
       stop.abort()
     }

@@ -83,6 +83,8 @@ struct State {
     activities: VecDeque<ActivityJob>,
     aborts: Vec<Abort>,
     evict: Vec<FrameId>,
+    /// A frame to forget may have something running.
+    is_urgent: bool,
     closed: bool,
 }
 
@@ -153,11 +155,15 @@ impl Outbox {
         }
     }
 
-    /// Forgets a frame whose turn is not wanted any more, with its activation if that has not started.
+    /// Forgets a frame whose turn is not wanted any more, with its activation if that has not started. JavaScript hears of it
+    /// at once: a step of it may be running.
     pub fn forget(&self, frame: FrameId) {
         let mut state = self.lock();
         state.turns.retain(|activation| activation.frame != frame);
         state.evict.push(frame);
+        state.is_urgent = true;
+        drop(state);
+        self.ready.notify_one();
     }
 
     /// The next batch of at most `max` turns and activities; `None` once the outbox is closed. Dropping the future
@@ -223,9 +229,10 @@ impl Outbox {
 fn take(state: &mut State, max: usize) -> Option<Batch> {
     let work = max > 0 && !(state.turns.is_empty() && state.activities.is_empty());
     let quiet = !work && state.aborts.is_empty();
-    if quiet && state.evict.len() < EVICT_ALONE {
+    if quiet && state.evict.len() < EVICT_ALONE && !state.is_urgent {
         return None;
     }
+    state.is_urgent = false;
     let mut batch = Batch {
         turns: Vec::new(),
         activities: Vec::new(),

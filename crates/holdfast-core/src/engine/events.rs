@@ -42,6 +42,16 @@ impl LivenessEvents for Events {
         self.activities.task_of(fence)
     }
 
+    fn long_turns(&self, longer: Duration) -> Vec<String> {
+        self.turns.long(longer)
+    }
+
+    fn cancel_asked(&self, instance: &str, message: i64) {
+        if self.turns.cancel_asked(instance, message) {
+            self.wake.ring();
+        }
+    }
+
     fn declared_dead(&self) {
         self.turns.drop_live();
         self.activities.abort_all(AbortReason::Lost);

@@ -234,6 +234,7 @@ impl Body {
         if !answer.alive {
             self.begin_again().await?;
         }
+        self.look_for_cancels().await;
         Ok(())
     }
 
@@ -253,6 +254,24 @@ impl Body {
         }
         for fence in gone {
             self.events.lost_activity(*fence, taken.as_ref().is_none_or(|taken| taken.contains(fence)));
+        }
+    }
+
+    /// A turn whose code runs a step for long would hear of a request to cancel when the step ends, which may be never.
+    async fn look_for_cancels(&mut self) {
+        let long = self.events.long_turns(self.node.config.liveness.heartbeat_interval);
+        if long.is_empty() {
+            return;
+        }
+        let limit = self.limit();
+        let asked = async { self.session().await?.cancels(&long).await };
+        match tokio::time::timeout(limit, asked).await.ok().and_then(Result::ok) {
+            Some(cancels) => {
+                for (instance, message) in cancels {
+                    self.events.cancel_asked(&instance, message.id);
+                }
+            }
+            None => self.session = None,
         }
     }
 

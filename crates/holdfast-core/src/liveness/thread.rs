@@ -37,6 +37,10 @@ pub(crate) trait LivenessEvents: Send + Sync {
     fn lost_activity(&self, fence: Fence, taken: bool);
     /// The task that runs here under a lease.
     fn task_of(&self, fence: Fence) -> Option<ActivityKey>;
+    /// Instances whose turn waits for its answer for longer than this.
+    fn long_turns(&self, longer: Duration) -> Vec<String>;
+    /// Somebody asked to cancel an instance whose turn runs here, by this message.
+    fn cancel_asked(&self, instance: &str, message: i64);
     /// The node row was gone: live frames cannot be trusted any more.
     fn declared_dead(&self);
     /// Others' work was released, or own claims came back: there may be something to claim.

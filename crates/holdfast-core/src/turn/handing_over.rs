@@ -8,7 +8,7 @@ use crate::{
     clock,
     lease::{Kind, Return},
     store::Fence,
-    turn::TurnRunner,
+    turn::{Flight, TurnRunner},
 };
 
 impl TurnRunner {
@@ -29,6 +29,29 @@ impl TurnRunner {
         self.outbox.evict([frame]);
         self.tell_unregistered(&flight, delay);
         self.provider.wakes().work();
+    }
+
+    /// Instances whose answer is awaited for longer than this, unless they are cancelled already.
+    pub(crate) fn long(&self, longer: Duration) -> Vec<String> {
+        let table = self.lock();
+        let runs = |flight: &&Flight| {
+            flight.execution.as_ref().is_some_and(|execution| !execution.is_cancelled())
+                && clock::since(flight.since) >= longer
+        };
+        table.flights().filter(runs).map(|flight| flight.claimed.instance.clone()).collect()
+    }
+
+    /// Somebody asked to cancel an instance whose turn waits for a step of its code. The turn is given up, and the step told to
+    /// stop; the next turn reads the request. True: so it was done. A turn that has read the request goes on.
+    pub(crate) fn cancel_asked(&self, instance: &str, message: i64) -> bool {
+        let waits = |flight: &Flight| flight.execution.is_some() && !flight.consumed.contains(&message);
+        if !self.lock().by_instance(instance).is_some_and(waits) {
+            return false;
+        }
+        let Some(flight) = self.take_out(instance) else { return false };
+        self.returns.push(Kind::Turn, flight.claimed.fence, Return::Stopped);
+        self.outbox.forget(flight.frame);
+        true
     }
 
     /// JavaScript does not answer for a long time: the leases go back, the turns stay in progress. One that is answered

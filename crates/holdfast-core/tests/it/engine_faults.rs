@@ -149,6 +149,35 @@ async fn what_the_code_has_no_function_for_is_put_back_without_its_delivery() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_ends_a_turn_that_waits_for_its_answer() {
+    let mut config = EngineConfig::default();
+    config.liveness.heartbeat_interval = Duration::from_millis(100);
+    config.lease.orchestrator_lock_timeout = Duration::from_secs(600);
+    let (provider, engine, client) = bare(config).await;
+    start(&client, "a", "steps", json!(0)).await;
+    let first = next(&engine).await["turns"][0]["h"].clone();
+    client
+        .send("a".to_owned(), MessageBody::CancelRequested { reason: "enough".to_owned() })
+        .await
+        .expect("sent");
+    let batch = next(&engine).await;
+    assert_eq!(batch["evict"], json!([first]), "its steps are told to stop");
+    let again = if batch["turns"] == json!([]) { next(&engine).await } else { batch };
+    let turn = &again["turns"][0];
+    assert_eq!(turn["f"][0]["t"], json!("cancel"));
+    // The turn that has read the request may clean up for long.
+    let beats = provider.counters().heartbeats.get();
+    until(|| provider.counters().heartbeats.get() > beats + 4).await;
+    let error = json!({ "name": "CancelledError", "message": "canceled: enough", "code": "CANCELLED" });
+    let reply = json!({ "h": turn["h"], "n": 1, "c": [], "o": { "failed": { "error": error } } });
+    engine.complete(json!({ "turns": [reply] }).to_string());
+    let ended = client.wait("a", PATIENCE).await.expect("wait").expect("ends");
+    assert_eq!(ended.status, "Cancelled");
+    engine.shutdown(Duration::ZERO).await;
+    provider.close(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_breaks_the_rules_ends_its_own_instance_and_no_other() {
     let (provider, engine, client) = bare(EngineConfig::default()).await;
     start(&client, "bad", "steps", json!(0)).await;
