@@ -162,6 +162,9 @@ impl Body {
         match self.send_heartbeat(recovery).await {
             Ok(answer) => {
                 self.outage.answered(sent, Moment::now());
+                if answer.outage {
+                    self.outage.seen_at_others();
+                }
                 if answer.alive {
                     self.node.standing.heard(sent);
                 }

@@ -13,7 +13,7 @@ use crate::{clock::Moment, config::ms, store::node::Recovery};
 pub(crate) struct Outage {
     /// A gap or a round trip above this counts as a failure.
     longest: Duration,
-    /// No heartbeat has failed since the node was started.
+    /// No heartbeat has failed since the node was started, and no outage of others was seen.
     fresh: bool,
     /// When the first was answered of the heartbeats that all arrived in time.
     clean_since: Option<Moment>,
@@ -47,6 +47,11 @@ impl Outage {
     /// The heartbeat failed.
     pub(crate) fn failed(&mut self) {
         self.clean_since = None;
+        self.fresh = false;
+    }
+
+    /// Others fell silent together: this node lets its own past grow before it judges any of them, also the last one.
+    pub(crate) fn seen_at_others(&mut self) {
         self.fresh = false;
     }
 
@@ -103,6 +108,15 @@ mod tests {
         assert_eq!(guard.recovery(start), Recovery::Forbidden);
         beats(&mut guard, start, 0, 30);
         assert_eq!(guard.recovery(start.plus(29 * SECOND)), allowed(29_000, false));
+    }
+
+    #[test]
+    fn an_outage_of_others_leaves_a_fresh_node_its_past_and_nothing_more() {
+        let start = Moment::now();
+        let mut guard = guard(false);
+        beats(&mut guard, start, 0, 5);
+        guard.seen_at_others();
+        assert_eq!(guard.recovery(start.plus(6 * SECOND)), allowed(6_000, false));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Heartbeat {
     pub released: u64,
     /// Ids of stale nodes that were deleted; what they held is to be freed by [`sweep`].
     pub recovered_nodes: Vec<String>,
+    /// Peers fell silent together, and this node, which is fresh, cannot tell for how long its own heartbeats would have failed.
+    pub outage: bool,
 }
 
 /// Whom a heartbeat may declare dead. Each node is judged by its own times, which are in its row.
@@ -140,19 +142,21 @@ pub async fn heartbeat(
     }
     beat.released = next().len() as u64 + next().len() as u64;
     if !silent.is_empty() {
-        beat.recovered_nodes = delete_stale(session, statements, node, times, &silent).await?;
+        let found = delete_stale(session, statements, node, times, &silent).await?;
+        beat.outage = found.contains(&None);
+        beat.recovered_nodes = found.into_iter().flatten().collect();
     }
     Ok(beat)
 }
 
-/// Deletes those of the silent nodes that are dead; gives their ids.
+/// Deletes those of the silent nodes that are dead; gives their ids, and `None` for an outage that was seen.
 async fn delete_stale(
     session: &Session,
     statements: &Statements,
     node: &NodeKey,
     times: HeartbeatTimes,
     silent: &[i64],
-) -> Result<Vec<String>> {
+) -> Result<Vec<Option<String>>> {
     let Recovery::Allowed { clean_ms, fresh } = times.recovery else { return Ok(Vec::new()) };
     let params: [&(dyn ToSql + Sync); 6] =
         [&node.id, &node.epoch, &times.explicit, &fresh, &clean_ms, &silent];

@@ -203,10 +203,34 @@ async fn a_fresh_node_leaves_peers_that_fell_silent_within_one_of_their_interval
     let (first, second, node) = (store.node("b").await, store.node("c").await, store.node("a").await);
     age(&store, &first, 31).await;
     age(&store, &second, 34).await;
-    assert!(beat_with(&store, &node, &[], &[], fresh()).await.recovered_nodes.is_empty(), "an outage");
+    let beaten = beat_with(&store, &node, &[], &[], fresh()).await;
+    assert!(beaten.recovered_nodes.is_empty() && beaten.outage);
     let mut told = beat(&store, &node, &[], &[]).await.recovered_nodes;
     told.sort();
     assert_eq!(told, ["b", "c"], "a stale age later it has a past");
+}
+
+#[tokio::test]
+async fn an_outage_is_one_before_all_whom_it_struck_are_stale() {
+    let store = Store::new().await;
+    let (first, second, node) = (store.node("b").await, store.node("c").await, store.node("a").await);
+    age(&store, &first, 31).await;
+    age(&store, &second, 28).await;
+    let beaten = beat_with(&store, &node, &[], &[], fresh()).await;
+    assert!(beaten.recovered_nodes.is_empty() && beaten.outage);
+}
+
+#[tokio::test]
+async fn a_crash_long_ago_makes_no_crashes_of_an_outage() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    for (id, seconds) in [("crashed", 300), ("b", 31), ("c", 31)] {
+        let peer = store.node_with(id, 1_000, 4_000).await;
+        age(&store, &peer, seconds).await;
+    }
+    let beaten = beat_with(&store, &node, &[], &[], fresh()).await;
+    assert_eq!(beaten.recovered_nodes, ["crashed"]);
+    assert!(beaten.outage);
 }
 
 #[tokio::test]
