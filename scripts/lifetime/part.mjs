@@ -119,7 +119,7 @@ async function threads(url, count) {
 
 async function inThread({ url, id, leaves }) {
   const { parentPort } = await import('node:worker_threads')
-  const provider = await PostgresProvider.connect(url, { maxClients: 2 })
+  const provider = await PostgresProvider.connect(url, { maxClients: 2, acquireTimeoutMs: 60_000 })
   const client = new Client(provider)
   const runtime = runtimeOn(provider)
   await runtime.start()

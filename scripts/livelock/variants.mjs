@@ -71,7 +71,9 @@ export const VARIANTS = {
       url: through.href,
       // Everything is slow on this way, so everything is given the time: a heartbeat's limit is its interval.
       pool: { connectTimeoutMs: 60_000, queryTimeoutMs: 60_000, acquireTimeoutMs: 60_000 },
-      options: { heartbeatIntervalMs: 15_000, staleAfterMs: 90_000 },
+      // A turn is three replies away from its commit, and some delivery's back-off must outgrow that: nothing else keeps the
+      // others away before the first renewal can come.
+      options: { heartbeatIntervalMs: 15_000, staleAfterMs: 90_000, retryBackoffBaseMs: 4000, retryBackoffMaxMs: 60_000 },
       prepare: none,
       begin: async () => proxy.set('slowReplies', CLAIM_MS),
       end: () => proxy.stop(),
