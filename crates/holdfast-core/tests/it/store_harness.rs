@@ -1,4 +1,5 @@
 //! A migrated schema of its own for one test, and short ways to say what a test does in it.
+//! length: one table of what a test can do, in one place.
 
 use std::sync::Arc;
 
