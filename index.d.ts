@@ -165,13 +165,27 @@ export interface ActivityPage {
  */
 export type ActivityStatus = 'Pending' | 'Running' | 'Completed' | 'Failed' | 'Poisoned' | 'Cancelled' | 'NotFound';
 
-/** One task of `enqueueActivities`. */
-export interface EnqueueItem<I = unknown, O = unknown> extends EnqueueOptions {
+/** One task of `enqueueActivities`. A definition says what its input must be. */
+export interface EnqueueItem extends EnqueueOptions {
     /** Name or definition. */
-    activity: string | ActivityDefinition<I, O>;
+    activity: string | ActivityDefinition<never>;
     /** What the activity is given. */
-    input?: NoInfer<I> | undefined;
+    input?: unknown;
 }
+
+/** What a definition asks of the item that names it. */
+export type EnqueueItemInput<T> = T extends {
+    activity: ActivityDefinition<infer I>;
+} ? undefined extends I ? {
+    input?: I;
+} : {
+    input: I;
+} : unknown;
+
+/** What the activity of an item gives. */
+export type EnqueueItemOutput<T> = T extends {
+    activity: ActivityDefinition<never, infer O>;
+} ? O : unknown;
 
 /** How a standalone activity is queued. */
 export interface EnqueueOptions {
@@ -226,7 +240,9 @@ export declare class Client extends ActivityQueue {
      * const started = await client.startMany(orders.map((order) => ({ orchestration: 'checkout', id: `order-${order.id}`, input: order })))
      * const fresh = started.filter(({ created }) => created)
      */
-    startMany<I = unknown>(items: readonly StartItem<I>[]): Promise<StartedItem[]>;
+    startMany<const T extends readonly StartItem[]>(items: T & {
+        readonly [K in keyof T]: StartItemInput<T[K]>;
+    }): Promise<StartedItem[]>;
     /** The handle of an instance, without asking whether it exists. */
     handle<O = unknown>(instanceId: string): OrchestrationHandle<O>;
     /**
@@ -240,7 +256,10 @@ export declare class Client extends ActivityQueue {
     waitForOrchestration<O = unknown>(instanceId: string, timeoutMs?: number | WaitOptions, options?: AbortOptions): Promise<OrchestrationResult<O>>;
     /** Waits for the end of an instance, 30 s by default, and gives its output; rejects when it failed. */
     waitForOrchestrationTyped<O = unknown>(instanceId: string, timeoutMs?: number | WaitOptions, options?: AbortOptions): Promise<O>;
-    /** Asks an instance to stop. */
+    /**
+     * Asks an instance to stop. `accepted` is false when there is none of this id or it has ended; what is accepted takes effect:
+     * the instance never completes.
+     */
     cancelInstance(instanceId: string, reason?: string): Promise<SendResult>;
     /** The same as `cancelInstance`. */
     cancelOrchestration(instanceId: string, reason?: string): Promise<SendResult>;
@@ -256,15 +275,24 @@ export declare class Client extends ActivityQueue {
 
 /** What a message tells. */
 export interface SendResult {
-    /** False when the instance has ended already. */
+    /** False when the instance has ended already, and for a request to cancel one that does not exist. */
     accepted: boolean;
 }
 
-/** One start of `startMany`. */
-export interface StartItem<I = unknown> extends StartOptions {
-    orchestration: string | OrchestrationDefinition<I, unknown>;
-    input?: I;
+/** One start of `startMany`. A definition says what its input must be. */
+export interface StartItem extends StartOptions {
+    orchestration: string | OrchestrationDefinition<never>;
+    input?: unknown;
 }
+
+/** What a definition asks of the item that names it. */
+export type StartItemInput<T> = T extends {
+    orchestration: OrchestrationDefinition<infer I>;
+} ? undefined extends I ? {
+    input?: I;
+} : {
+    input: I;
+} : unknown;
 
 /** How `start` starts an instance. */
 export interface StartOptions {
@@ -1272,14 +1300,14 @@ export declare class OrchestrationContext extends TypedSteps {
     }>;
     /** Waits for the first part; the others are cancelled. */
     race<P extends readonly unknown[]>(...parts: P): Task<RaceResult<ResultOf<P[number]>>>;
-    /** Sets the text that `getStatus` shows for this instance. */
+    /** Sets the text that `getStatus` shows for this instance. An object is refused: give its JSON. */
     setCustomStatus(status: string): void;
     /** Removes the custom status. */
     resetCustomStatus(): void;
     /** The custom status as this execution sees it. */
     getCustomStatus(): string | null;
     /**
-     * Keeps a text (of anything else `String(value)`) under a key of this instance. Clients read it with `client.getValue` once
+     * Keeps a text (of anything else but an object `String(value)`) under a key of this instance. Clients read it with `client.getValue` once
      * the turn is committed; it stays over continue-as-new and after the end. At most 150 keys with 64 KiB each: a call that
      * goes over throws (code `LIMIT_EXCEEDED`) and changes nothing.
      */
@@ -1452,9 +1480,11 @@ export declare class Runtime {
      */
     options(): OptionsInForce<JsRuntimeOptions>;
     /** Registers an activity. Of two functions under one name the first one stays, with a warning of the process. */
+    registerActivity(activity: ActivityDefinition<never>): void;
     registerActivity<I, O>(activity: ActivityDefinition<I, O>, fn?: ActivityFunction<I, O>): void;
     registerActivity<I = unknown, O = unknown>(name: string, fn: ActivityFunction<I, O>): void;
     /** Registers an orchestration; without a version it is 1.0.0. */
+    registerOrchestration(orchestration: OrchestrationDefinition<never>): void;
     registerOrchestration<I, O>(orchestration: OrchestrationDefinition<I, O>, fn?: OrchestrationFunction<I, O>): void;
     registerOrchestration<I = unknown, O = unknown>(name: string, fn: OrchestrationFunction<I, O>): void;
     /** Registers one version of an orchestration. */
@@ -1619,6 +1649,8 @@ export interface OrchestrationStatus {
     customStatus?: string;
     /** Grows with every change of the custom status. */
     customStatusVersion: number;
+    /** Present beside `NotFound` when the start was accepted and the first turn is still to come; absent for an unknown id. */
+    isPending?: true;
 }
 
 /** Why an instance is parked. */
@@ -1631,7 +1663,7 @@ export interface Parked {
     since: number;
 }
 
-/** How an instance stands. `NotFound` also before its first turn: `explain` and `getInstanceInfo` tell it from an unknown id. */
+/** How an instance stands. `NotFound` also before its first turn: `isPending` tells it from an unknown id. */
 export type StatusWord = 'NotFound' | 'Running' | 'Completed' | 'Failed';
 
 /** How a line looks: one line of text, several of them, or one JSON object. */
@@ -1682,7 +1714,11 @@ declare abstract class ActivityQueue extends Management {
      * @example
      * await client.enqueueActivities(users.map((user) => ({ activity: 'mail', input: user, id: `news-7-${user.id}` })))
      */
-    enqueueActivities<O = unknown, I = unknown>(items: readonly EnqueueItem<I, O>[]): Promise<ActivityHandle<O>[]>;
+    enqueueActivities<const T extends readonly EnqueueItem[]>(items: T & {
+        readonly [K in keyof T]: EnqueueItemInput<T[K]>;
+    }): Promise<{
+        -readonly [K in keyof T]: ActivityHandle<EnqueueItemOutput<T[K]>>;
+    }>;
     /** The handle of a standalone activity, without asking whether it exists. */
     activityHandle<O = unknown>(id: string): ActivityHandle<O>;
     /** How a standalone activity stands; `NotFound` when nothing is stored about it. */

@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto'
 import { ActivityQueue } from './activity/queue.js'
 import { type SendOptions, keyOf } from './send-options.js'
 import { type EventDefinition, type InputArguments, type OrchestrationDefinition, nameOf } from './define.js'
-import { InstanceExistsError, HoldfastError, TimeoutError } from './errors.js'
+import { InstanceExistsError, HoldfastError, TimeoutError, ofItem } from './errors.js'
 import { OrchestrationHandle } from './handle.js'
 import { checkInstanceId, checkName, checkNewInstanceId, checkVersion, checkWhole, invalidArgument, kindOf } from './ids.js'
 import { type Time, checkKeys, timeOf } from './management-shapes.js'
@@ -33,11 +33,18 @@ export interface StartOptions {
   startAt?: Time
 }
 
-/** One start of `startMany`. */
-export interface StartItem<I = unknown> extends StartOptions {
-  orchestration: string | OrchestrationDefinition<I, unknown>
-  input?: I
+/** One start of `startMany`. A definition says what its input must be. */
+export interface StartItem extends StartOptions {
+  orchestration: string | OrchestrationDefinition<never>
+  input?: unknown
 }
+
+/** What a definition asks of the item that names it. */
+export type StartItemInput<T> = T extends { orchestration: OrchestrationDefinition<infer I> }
+  ? undefined extends I
+    ? { input?: I }
+    : { input: I }
+  : unknown
 
 /** What became of one start of `startMany`. */
 export interface StartedItem {
@@ -56,7 +63,7 @@ export interface StartResult {
 
 /** What a message tells. */
 export interface SendResult {
-  /** False when the instance has ended already. */
+  /** False when the instance has ended already, and for a request to cancel one that does not exist. */
   accepted: boolean
 }
 
@@ -159,16 +166,18 @@ export class Client extends ActivityQueue {
    * const started = await client.startMany(orders.map((order) => ({ orchestration: 'checkout', id: `order-${order.id}`, input: order })))
    * const fresh = started.filter(({ created }) => created)
    */
-  async startMany<I = unknown>(items: readonly StartItem<I>[]): Promise<StartedItem[]> {
+  async startMany<const T extends readonly StartItem[]>(items: T & { readonly [K in keyof T]: StartItemInput<T[K]> }): Promise<StartedItem[]> {
     if (!Array.isArray(items)) throw invalidArgument(`items must be an array, not ${kindOf(items)}`)
     const ids: string[] = []
     const texts: string[] = []
-    for (const [i, item] of (items as readonly StartItem<I>[]).entries()) {
+    for (const [i, item] of (items as readonly StartItem[]).entries()) {
       checkKeys(item, `item ${i}`, ['orchestration', 'input', ...START_KEYS])
       const id = item.id ?? randomUUID()
       ids.push(id)
-      await checkInput(item.orchestration, item.input)
-      texts.push(startText(id, item.orchestration, item.input, item))
+      await ofItem(i, async () => {
+        await checkInput(item.orchestration, item.input)
+        texts.push(startText(id, item.orchestration, item.input, item))
+      })
     }
     const started: StartedItem[] = []
     for (const slice of slices(texts)) {
@@ -245,7 +254,10 @@ export class Client extends ActivityQueue {
     return text === null || text === undefined ? null : (JSON.parse(text) as InstanceRecord)
   }
 
-  /** Asks an instance to stop. */
+  /**
+   * Asks an instance to stop. `accepted` is false when there is none of this id or it has ended; what is accepted takes effect:
+   * the instance never completes.
+   */
   async cancelInstance(instanceId: string, reason = ''): Promise<SendResult> {
     const id = checkInstanceId(instanceId)
     const text = String(reason)

@@ -94,7 +94,7 @@ export function orchestrationError(orchestrationName: string, payload: ErrorPayl
 /** The text shown for a failed orchestration: its stack where there is one, always with the message. */
 export function errorText(payload: ErrorPayload): string {
   if (payload.code === 'CANCELLED') {
-    return payload.message.startsWith('canceled: ') ? payload.message : `canceled: ${payload.message}`
+    return /^canceled(: |$)/.test(payload.message) ? payload.message : `canceled: ${payload.message}`
   }
   if (payload.stack === undefined) return payload.message
   return payload.stack.includes(payload.message) ? payload.stack : `${payload.name}: ${payload.message}\n${payload.stack}`

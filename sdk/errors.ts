@@ -125,3 +125,13 @@ export function errorOfCode(message: string, options: HoldfastErrorOptions): Hol
   const Class = Object.hasOwn(CLASS_OF_CODE, options.code) ? CLASS_OF_CODE[options.code] : undefined
   return new (Class ?? HoldfastError)(message, options)
 }
+
+/** Runs the checks of one item of a list: what they refuse is said with its index. */
+export async function ofItem<T>(index: number, check: () => Promise<T>): Promise<T> {
+  try {
+    return await check()
+  } catch (error) {
+    if (!(error instanceof HoldfastError)) throw error
+    throw errorOfCode(`item ${index}: ${error.message}`, { code: error.code, retryable: error.retryable, cause: error })
+  }
+}

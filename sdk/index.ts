@@ -4,8 +4,8 @@
 export type { AbortOptions, WaitOptions } from './abort.js'
 export { ActivityContext } from './activity/context.js'
 export { ActivityHandle } from './activity/handle.js'
-export type { ActivityFilter, ActivityInfo, ActivityPage, ActivityStatus, EnqueueItem, EnqueueOptions } from './activity/shapes.js'
-export { Client, type SendResult, type StartItem, type StartOptions, type StartResult, type StartedItem } from './client.js'
+export type { ActivityFilter, ActivityInfo, ActivityPage, ActivityStatus, EnqueueItem, EnqueueItemInput, EnqueueItemOutput, EnqueueOptions } from './activity/shapes.js'
+export { Client, type SendResult, type StartItem, type StartItemInput, type StartOptions, type StartResult, type StartedItem } from './client.js'
 export {
   type ActivityDefinition,
   type ActivityFunction,

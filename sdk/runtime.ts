@@ -110,9 +110,10 @@ export class Runtime {
   }
 
   /** Registers an activity. Of two functions under one name the first one stays, with a warning of the process. */
+  registerActivity(activity: ActivityDefinition<never>): void
   registerActivity<I, O>(activity: ActivityDefinition<I, O>, fn?: ActivityFunction<I, O>): void
   registerActivity<I = unknown, O = unknown>(name: string, fn: ActivityFunction<I, O>): void
-  registerActivity<I, O>(activity: string | ActivityDefinition<I, O>, fn?: ActivityFunction<I, O>): void {
+  registerActivity(activity: string | ActivityDefinition<never>, fn?: ActivityFunction<never>): void {
     const name = nameOf(activity, 'activity', 'activity name')
     const body = fn ?? (typeof activity === 'object' ? activity.fn : undefined)
     checkFunction(body, `activity '${name}'`)
@@ -120,9 +121,10 @@ export class Runtime {
   }
 
   /** Registers an orchestration; without a version it is 1.0.0. */
+  registerOrchestration(orchestration: OrchestrationDefinition<never>): void
   registerOrchestration<I, O>(orchestration: OrchestrationDefinition<I, O>, fn?: OrchestrationFunction<I, O>): void
   registerOrchestration<I = unknown, O = unknown>(name: string, fn: OrchestrationFunction<I, O>): void
-  registerOrchestration<I, O>(orchestration: string | OrchestrationDefinition<I, O>, fn?: OrchestrationFunction<I, O>): void {
+  registerOrchestration(orchestration: string | OrchestrationDefinition<never>, fn?: OrchestrationFunction<never>): void {
     const version = typeof orchestration === 'object' ? orchestration?.version : undefined
     this.#register(orchestration, version ?? DEFAULT_VERSION, fn)
   }

@@ -35,7 +35,7 @@ export interface ExecutionRecord {
   eventCount: number
 }
 
-/** How an instance stands. `NotFound` also before its first turn: `explain` and `getInstanceInfo` tell it from an unknown id. */
+/** How an instance stands. `NotFound` also before its first turn: `isPending` tells it from an unknown id. */
 export type StatusWord = 'NotFound' | 'Running' | 'Completed' | 'Failed'
 
 /** What `getStatus` gives. */
@@ -49,6 +49,8 @@ export interface OrchestrationStatus {
   customStatus?: string
   /** Grows with every change of the custom status. */
   customStatusVersion: number
+  /** Present beside `NotFound` when the start was accepted and the first turn is still to come; absent for an unknown id. */
+  isPending?: true
 }
 
 /** What `waitForOrchestration` gives: the output is parsed. */
@@ -136,7 +138,8 @@ function statusWord<S extends string>(record: { status: S }): Exclude<S, 'Cancel
 
 /** The status with the output as JSON text. */
 export function statusOf(record: InstanceRecord | null): OrchestrationStatus {
-  if (record === null || record.status === 'Pending') return { status: 'NotFound', customStatusVersion: 0 }
+  if (record === null) return { status: 'NotFound', customStatusVersion: 0 }
+  if (record.status === 'Pending') return { status: 'NotFound', customStatusVersion: 0, isPending: true }
   const status: OrchestrationStatus = {
     status: statusWord(record) as StatusWord,
     customStatusVersion: record.customStatusVersion,

@@ -194,7 +194,7 @@ describe('versions', { concurrency: 4 }, () => {
     await world.client.startOrchestrationVersioned('one', 'main', null, '2.0.0')
     await world.client.startOrchestration('two', 'main')
     assert.equal(outputOf(await world.end('two')), 'old')
-    assert.deepEqual(await world.client.getStatus('one'), { status: 'NotFound', customStatusVersion: 0 })
+    assert.deepEqual(await world.client.getStatus('one'), { status: 'NotFound', customStatusVersion: 0, isPending: true })
     assert.deepEqual((await world.client.listInstances({ parked: true })).instances, [])
     await first.shutdown(1000)
     const { Runtime } = await import('../../index.mjs')

@@ -86,6 +86,23 @@ test('a cancelled instance is Failed with its reason', async (t) => {
   assert.equal((await handle.status()).status, 'Failed')
 })
 
+test('a cancel without a reason says so and no more; one of an unknown id is not accepted', async (t) => {
+  const { client } = await startApp(t, { orchestrations: { main: async (ctx) => await ctx.waitForEvent('never') } })
+  assert.deepEqual(await client.cancelInstance('nobody'), { accepted: false })
+  await client.startOrchestration('one', 'main')
+  assert.deepEqual(await client.cancelInstance('one'), { accepted: true })
+  assert.equal((await client.waitForOrchestration('one')).error, 'canceled')
+  assert.deepEqual(await client.cancelInstance('one'), { accepted: false })
+})
+
+test('an accepted start is told from an unknown id', async () => {
+  const { provider } = await fakeProvider()
+  const client = new holdfast.Client(provider)
+  assert.equal((await client.getStatus('one')).isPending, undefined)
+  await client.startOrchestration('one', 'nobody has it')
+  assert.deepEqual(await client.getStatus('one'), { status: 'NotFound', customStatusVersion: 0, isPending: true })
+})
+
 test('messages of a queue are read in order, events by name, also when sent before anything runs', async (t) => {
   const { provider } = await fakeProvider()
   const client = new holdfast.Client(provider)

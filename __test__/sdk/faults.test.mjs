@@ -129,6 +129,10 @@ test('a bad argument is thrown at the call and can be caught there', async () =>
     [(ctx) => ctx.race(), /at least one task/],
     [(ctx) => ctx.all([Promise.resolve()]), /argument 0 of ctx\.all is a promise/],
     [(ctx) => ctx.all('x'), /takes an array/],
+    [(ctx) => ctx.setCustomStatus({ page: 1 }), /custom status is kept as a text and is an object: give JSON\.stringify/],
+    [(ctx) => ctx.setValue('k', { page: 1 }), /KV value of key 'k' is kept as a text and is an object/],
+    [(ctx) => ctx.setValue('k', [1, 2]), /KV value of key 'k' is kept as a text/],
+    [(ctx) => ctx.setValue('k', () => 1), /KV value of key 'k' is kept as a text/],
     [(ctx) => ctx.setCustomStatus('x'.repeat(300_000)), /custom status/],
   ]
   for (const [act, text] of bad) {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { holdfast, startApp } from '../support/app.mjs'
+import { fakeProvider, holdfast, startApp } from '../support/app.mjs'
 
 const { HoldfastError, defineActivity, defineEvent, defineOrchestration } = holdfast
 
@@ -114,6 +114,18 @@ test('data of events and queues is checked when it is sent', async (t) => {
   await assert.rejects(client.raiseEvent('a', approved, 5), refused(/^data of event 'approved' does not fit its schema: expected a text$/))
   await assert.rejects(client.enqueueEvent('a', approved, 5), refused(/^message of queue 'approved'/))
   await assert.rejects(client.handle('a').raise(approved, 5), refused(/data of event/))
+})
+
+test('a job with an input that its schema refuses is not queued; a list says which', async () => {
+  const { provider } = await fakeProvider()
+  const client = new Client(provider)
+  const work = defineActivity('work', async () => 1, { input: text })
+  await assert.rejects(client.enqueueActivity(work, 5), refused(/^input of activity 'work' does not fit its schema: expected a text$/))
+  const items = [{ activity: work, input: 'fine' }, { activity: work, input: 5 }]
+  await assert.rejects(client.enqueueActivities(items), refused(/^item 1: input of activity 'work' does not fit its schema: expected a text$/))
+  const main = defineOrchestration('main', async () => 1, { input: text })
+  await assert.rejects(client.startMany([{ orchestration: main, input: 5 }]), refused(/^item 0: input of orchestration 'main'/))
+  await assert.rejects(client.startMany([{ orchestration: 'a' }, { orchestration: 'b', delayMs: -1 }]), /^HoldfastError: item 1: delayMs/)
 })
 
 test('what is no schema is refused at the definition', () => {

@@ -186,7 +186,7 @@ export function fakeBinding({ cold = false } = {}) {
     async send(item) {
       const { kind, instance: id, name, data, reason } = JSON.parse(item)
       const instance = this.world.instances.get(id)
-      if (instance === undefined || isOver(instance)) return { value: text({ accepted: instance === undefined }) }
+      if (instance === undefined || isOver(instance)) return { value: text({ accepted: instance === undefined && kind !== 'cancel' }) }
       const { execution } = instance
       if (kind === 'cancel') {
         execution.record('OrchestrationCancelRequested', { reason })
@@ -339,7 +339,7 @@ export function fakeBinding({ cold = false } = {}) {
         for (const seq of [...execution.open.keys()].filter((each) => execution.commands[each].body.step < execution.facts.indexOf(cancel) + 1)) this.world.withdraw(execution, seq)
       }
       if (cancel && reply.o !== 'waiting') {
-        const error = { name: 'CancelledError', code: 'CANCELLED', message: `canceled: ${cancel.reason}` }
+        const error = { name: 'CancelledError', code: 'CANCELLED', message: cancel.reason === '' ? 'canceled' : `canceled: ${cancel.reason}` }
         return this.world.end(instance, 'Cancelled', { error })
       }
       const [word, value] = typeof reply.o === 'string' ? [reply.o] : Object.entries(reply.o)[0]

@@ -2,6 +2,7 @@
 import holdfast, {
   ActivityFailedError,
   type ActivityContext,
+  type ActivityHandle,
   Client,
   type Duration,
   HoldfastError,
@@ -108,6 +109,8 @@ runtime.registerOrchestration('typed by hand', function* (ctx: OrchestrationCont
   const word = yield ctx.scheduleActivity('word', input)
   return word.length
 })
+for (const activity of [charge, ping]) runtime.registerActivity(activity)
+for (const orchestration of [checkout, defineOrchestration('other', async (_ctx, word: string) => word)]) runtime.registerOrchestration(orchestration)
 // @ts-expect-error a name needs a function
 runtime.registerActivity('missing')
 // @ts-expect-error an activity is not an orchestration
@@ -143,6 +146,33 @@ await client.raiseEvent('order-2', approved)
 await client.start(checkout, 'order')
 // @ts-expect-error the input is missing
 await client.startOrchestration('order-5', checkout)
+
+const other = defineOrchestration('other', async (_ctx, word: string) => word)
+await client.startMany([
+  { orchestration: checkout, input: { id: 1, cents: 2 } },
+  { orchestration: other, input: 'word', id: 'w' },
+  { orchestration: 'by name', input: 5 },
+])
+const orders: Order[] = []
+await client.startMany(orders.map((order) => ({ orchestration: checkout, id: `order-${order.id}`, input: order })))
+const mixed = [{ orchestration: checkout, input: { id: 1, cents: 2 } }, { orchestration: other, input: 'word' }]
+await client.startMany(mixed)
+// @ts-expect-error the input is an order
+await client.startMany([{ orchestration: checkout, input: 'order' }, { orchestration: other, input: 'word' }])
+// @ts-expect-error the input is missing
+await client.startMany([{ orchestration: checkout }])
+const [receiptOf, pongOf, someOf] = await client.enqueueActivities([
+  { activity: charge, input: { id: 1, cents: 2 } },
+  { activity: ping },
+  { activity: 'by name', input: 5 },
+])
+same<Equal<typeof receiptOf, ActivityHandle<Receipt>>>()
+same<Equal<typeof pongOf, ActivityHandle<string>>>()
+same<Equal<typeof someOf, ActivityHandle<unknown>>>()
+const charged = await client.enqueueActivities(orders.map((order) => ({ activity: charge, input: order })))
+same<Equal<typeof charged, ActivityHandle<Receipt>[]>>()
+// @ts-expect-error the input is an order
+await client.enqueueActivities([{ activity: charge, input: 5 }])
 
 try {
   await client.waitForOrchestrationTyped<Receipt>('order-2', 1000)

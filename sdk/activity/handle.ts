@@ -49,7 +49,9 @@ export class ActivityHandle<O = unknown> {
         throw new HoldfastError(message, { code: 'NOT_FOUND' })
       }
       if (record !== null) return outcomeOf<O>(record)
-      if (performance.now() >= end) throw new TimeoutError('Operation timed out', { code: 'TIMEOUT', retryable: true })
+      if (performance.now() < end) continue
+      const message = `Operation timed out: activity '${this.id}' did not end within ${options.timeoutMs} ms`
+      throw new TimeoutError(message, { code: 'TIMEOUT', retryable: true })
     }
   }
 

@@ -5,7 +5,7 @@
  */
 import { abortable } from '../abort.js'
 import type { ActivityDefinition, InputArguments } from '../define.js'
-import { HoldfastError, InstanceExistsError } from '../errors.js'
+import { HoldfastError, InstanceExistsError, ofItem } from '../errors.js'
 import { checkName, checkWhole, invalidArgument } from '../ids.js'
 import { Management } from '../management.js'
 import type { NativeClient } from '../native.js'
@@ -18,6 +18,8 @@ import {
   type ActivityRecord,
   type EncodedTask,
   type EnqueueItem,
+  type EnqueueItemInput,
+  type EnqueueItemOutput,
   type EnqueueOptions,
   SINGLE_RETENTION_MS,
   activityFilterOf,
@@ -58,7 +60,7 @@ export abstract class ActivityQueue extends Management {
     activity: string | ActivityDefinition<I, O>,
     ...rest: InputArguments<I, [options?: EnqueueOptions]>
   ): Promise<ActivityHandle<O>> {
-    const task = encodeTask(activity, rest[0], rest[1] ?? {}, SINGLE_RETENTION_MS)
+    const task = await encodeTask(activity, rest[0], rest[1] ?? {}, SINGLE_RETENTION_MS)
     const [made] = await this.#enqueue([task])
     return this.#handles<O>([task], made === undefined ? [] : [made])[0] as ActivityHandle<O>
   }
@@ -71,12 +73,17 @@ export abstract class ActivityQueue extends Management {
    * @example
    * await client.enqueueActivities(users.map((user) => ({ activity: 'mail', input: user, id: `news-7-${user.id}` })))
    */
-  async enqueueActivities<O = unknown, I = unknown>(items: readonly EnqueueItem<I, O>[]): Promise<ActivityHandle<O>[]> {
+  async enqueueActivities<const T extends readonly EnqueueItem[]>(
+    items: T & { readonly [K in keyof T]: EnqueueItemInput<T[K]> },
+  ): Promise<{ -readonly [K in keyof T]: ActivityHandle<EnqueueItemOutput<T[K]>> }> {
     if (!Array.isArray(items)) throw invalidArgument('enqueueActivities takes a list')
-    const tasks = (items as readonly EnqueueItem<I, O>[]).map((item) => encodeTask(item.activity, item.input, item, 0))
+    const tasks: EncodedTask[] = []
+    for (const [i, item] of (items as readonly EnqueueItem[]).entries()) {
+      tasks.push(await ofItem(i, async () => await encodeTask(item.activity, item.input, item, 0)))
+    }
     const made: Made[] = []
     for (const piece of pieces(tasks)) made.push(...(await this.#enqueue(piece)))
-    return this.#handles<O>(tasks, made)
+    return this.#handles<never>(tasks, made) as unknown as { -readonly [K in keyof T]: ActivityHandle<EnqueueItemOutput<T[K]>> }
   }
 
   /** The handle of a standalone activity, without asking whether it exists. */

@@ -7,6 +7,7 @@ import { type ErrorPayload, activityError } from '../error-payload.js'
 import { MAX_TAG_NAME_BYTES, checkName, checkWhole, invalidArgument, kindOf } from '../ids.js'
 import { encode } from '../payload.js'
 import { type RetryPolicy, encodeRetry, withHeartbeat } from '../retry.js'
+import { validated } from '../schema.js'
 import { timeOrderedId } from './id.js'
 
 /** How a standalone activity is queued. */
@@ -30,13 +31,23 @@ export interface EnqueueOptions {
   retention?: number | 'keep' | undefined
 }
 
-/** One task of `enqueueActivities`. */
-export interface EnqueueItem<I = unknown, O = unknown> extends EnqueueOptions {
+/** One task of `enqueueActivities`. A definition says what its input must be. */
+export interface EnqueueItem extends EnqueueOptions {
   /** Name or definition. */
-  activity: string | ActivityDefinition<I, O>
+  activity: string | ActivityDefinition<never>
   /** What the activity is given. */
-  input?: NoInfer<I> | undefined
+  input?: unknown
 }
+
+/** What a definition asks of the item that names it. */
+export type EnqueueItemInput<T> = T extends { activity: ActivityDefinition<infer I> }
+  ? undefined extends I
+    ? { input?: I }
+    : { input: I }
+  : unknown
+
+/** What the activity of an item gives. */
+export type EnqueueItemOutput<T> = T extends { activity: ActivityDefinition<never, infer O> } ? O : unknown
 
 /**
  * How a standalone activity stands: `Pending` waits for its time, its next try or a free worker; `Failed` has used up its retry
@@ -131,8 +142,9 @@ const PAGE = 100
 const MAX_PAGE = 1000
 
 /** Checks and writes one task; nothing is sent yet. */
-export function encodeTask(activity: unknown, input: unknown, options: EnqueueOptions, retentionMs: number): EncodedTask {
+export async function encodeTask(activity: unknown, input: unknown, options: EnqueueOptions, retentionMs: number): Promise<EncodedTask> {
   const name = nameOf(activity, 'activity', 'activity name')
+  if (typeof activity === 'object') await validated((activity as ActivityDefinition).input, input, `input of activity '${name}'`)
   checkKeys(options, ITEM_KEYS, `options of activity '${name}'`)
   const { delayMs, tag, timeoutMs, retention } = options
   const retry = withHeartbeat(options.retry, options.heartbeatTimeoutMs)

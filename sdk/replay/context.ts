@@ -10,6 +10,7 @@ import { MAX_STATUS_BYTES, MAX_TAG_NAME_BYTES, checkActivityName, checkChildId, 
 import { encode } from '../payload.js'
 import { type ActivityRetryPolicy, type RetryPolicy, encodeRetry, fromActivityRetry, withHeartbeat } from '../retry.js'
 import { type TraceLevel, trace } from '../trace.js'
+import { textOf } from '../text.js'
 import type { Frame } from './frame.js'
 import { AllTask, type RaceResult, RaceTask, type Settled, checkParts } from './joins.js'
 import { LocalTask, type StepFunction, type StepOptions } from './local.js'
@@ -275,9 +276,9 @@ export class OrchestrationContext extends TypedSteps {
     return task as unknown as Task<RaceResult<ResultOf<P[number]>>>
   }
 
-  /** Sets the text that `getStatus` shows for this instance. */
+  /** Sets the text that `getStatus` shows for this instance. An object is refused: give its JSON. */
   setCustomStatus(status: string): void {
-    const text = String(status)
+    const text = textOf(status, 'custom status')
     if (Buffer.byteLength(text) > MAX_STATUS_BYTES) throw invalidArgument(`custom status is longer than ${MAX_STATUS_BYTES} bytes`)
     if (text.includes('\0') || !text.isWellFormed()) throw invalidArgument('custom status must be well-formed Unicode without NUL')
     this.#frame.setStatus(text)
@@ -294,7 +295,7 @@ export class OrchestrationContext extends TypedSteps {
   }
 
   /**
-   * Keeps a text (of anything else `String(value)`) under a key of this instance. Clients read it with `client.getValue` once
+   * Keeps a text (of anything else but an object `String(value)`) under a key of this instance. Clients read it with `client.getValue` once
    * the turn is committed; it stays over continue-as-new and after the end. At most 150 keys with 64 KiB each: a call that
    * goes over throws (code `LIMIT_EXCEEDED`) and changes nothing.
    */

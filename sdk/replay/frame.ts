@@ -181,9 +181,10 @@ export class Frame implements TaskHost {
   }
 
   #cancel(reason: string): void {
-    this.cancellation = new CancelledError(`canceled: ${reason}`, { code: 'CANCELLED' })
+    const message = reason === '' ? 'canceled' : `canceled: ${reason}`
+    this.cancellation = new CancelledError(message, { code: 'CANCELLED' })
     // Replay must show the same text as the live run, so the stack holds no place of this package.
-    this.cancellation.stack = `CancelledError: canceled: ${reason}`
+    this.cancellation.stack = `CancelledError: ${message}`
     const open = [...this.#open.values()]
     this.#open.clear()
     for (const task of open) {

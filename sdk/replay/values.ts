@@ -5,6 +5,7 @@
  * A call that would go over a limit throws and changes nothing; the code may catch it.
  */
 import { HoldfastError } from '../errors.js'
+import { textOf } from '../text.js'
 import { MAX_KV_KEYS, MAX_KV_VALUE_BYTES, checkName, invalidArgument } from '../ids.js'
 
 /** A value with its key and time, as it crosses. */
@@ -45,7 +46,7 @@ export class Values {
 
   /** Checks a value to be kept under a checked key; gives it as text. */
   checked(key: string, value: unknown): string {
-    const text = String(value)
+    const text = textOf(value, `KV value of key '${key}'`)
     const bytes = Buffer.byteLength(text)
     if (bytes > MAX_KV_VALUE_BYTES) throw exceeded(`KV value of key '${key}' has ${bytes} bytes, which exceeds limit (${MAX_KV_VALUE_BYTES})`)
     if (text.includes('\0') || !text.isWellFormed()) throw invalidArgument(`KV value of key '${key}' must be well-formed Unicode without NUL`)

@@ -43,9 +43,10 @@ impl ErrorPayload {
         }
     }
 
-    /// The error of a cancelled execution.
+    /// The error of a cancelled execution; the reason may be empty.
     pub fn cancelled(reason: &str) -> Self {
-        Self::new("CancelledError", "CANCELLED", format!("canceled: {reason}"))
+        let message = if reason.is_empty() { "canceled".to_owned() } else { format!("canceled: {reason}") };
+        Self::new("CancelledError", "CANCELLED", message)
     }
 
     /// Its JSON text.

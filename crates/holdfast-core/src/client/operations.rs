@@ -31,6 +31,8 @@ pub enum Sent {
     Accepted,
     /// The instance has ended; the message was dropped.
     AlreadyEnded,
+    /// There is no such instance; a request to cancel is not kept for one that may come.
+    NotFound,
 }
 
 /// A client of one provider.
@@ -60,6 +62,14 @@ impl Client {
     /// Sends a message: an event, a queue message, a cancel request.
     pub async fn send(&self, instance: String, body: MessageBody) -> Result<Sent> {
         self.send_once(instance, body, None).await
+    }
+
+    /// Asks an instance to stop. Only one that exists: what is told as accepted takes effect.
+    pub async fn cancel(&self, instance: String, reason: String, key: Option<&str>) -> Result<Sent> {
+        if self.get(&instance).await?.is_none() {
+            return Ok(Sent::NotFound);
+        }
+        self.send_once(instance, MessageBody::CancelRequested { reason }, key).await
     }
 
     /// The same with a key of the caller: of messages to one instance with the same key only the first is delivered, and

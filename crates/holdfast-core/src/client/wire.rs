@@ -93,7 +93,7 @@ struct HistoryEvent {
 /// Starts instances: `[{ id, name, version, input, tag, delayMs, startAt }]` to `[{ created, same }]`. The first failure is the call's.
 pub async fn start(client: &Client, items: &str) -> Result<String> {
     let items: Vec<StartItem> = read(items, "a list of starts")?;
-    let starts = items
+    let starts: Vec<Start> = items
         .into_iter()
         .map(|item| Start {
             instance: item.id,
@@ -106,7 +106,11 @@ pub async fn start(client: &Client, items: &str) -> Result<String> {
             start_at_ms: item.start_at,
         })
         .collect();
-    let outcomes: Result<Vec<_>> = client.start(starts).await.into_iter().collect();
+    let ids: Vec<String> = starts.iter().map(|start| start.instance.clone()).collect();
+    let outcomes = client.start(starts).await.into_iter().zip(&ids);
+    let outcomes: Result<Vec<_>> = outcomes
+        .map(|(outcome, id)| outcome.map_err(|error| error.about(&format!("start {id:?}"))))
+        .collect();
     let started: Vec<Started> = outcomes?
         .into_iter()
         .map(|outcome| Started { created: outcome.created, same: outcome.same })
@@ -117,12 +121,18 @@ pub async fn start(client: &Client, items: &str) -> Result<String> {
 /// Sends one message: `{ kind, instance, name, data, reason, key }` to `{ accepted }`.
 pub async fn send(client: &Client, item: &str) -> Result<String> {
     let item: SendItem = read(item, "a message")?;
-    let body = match item.kind {
-        SendKind::Event => MessageBody::EventRaised { name: item.name, data: item.data },
-        SendKind::Queue => MessageBody::QueueMessage { name: item.name, data: item.data },
-        SendKind::Cancel => MessageBody::CancelRequested { reason: item.reason },
+    let key = item.key.as_deref();
+    let sent = match item.kind {
+        SendKind::Event => {
+            let body = MessageBody::EventRaised { name: item.name, data: item.data };
+            client.send_once(item.instance, body, key).await?
+        }
+        SendKind::Queue => {
+            let body = MessageBody::QueueMessage { name: item.name, data: item.data };
+            client.send_once(item.instance, body, key).await?
+        }
+        SendKind::Cancel => client.cancel(item.instance, item.reason, key).await?,
     };
-    let sent = client.send_once(item.instance, body, item.key.as_deref()).await?;
     write(&Accepted { accepted: sent == Sent::Accepted })
 }
 

@@ -220,7 +220,8 @@ fn go_on(program: &Program, frame: &mut Frame, commands: &mut Vec<Value>) -> Val
 }
 
 fn cancelled(fact: &Value) -> Value {
-    let message = format!("canceled: {}", fact["reason"].as_str().expect("a reason"));
+    let reason = fact["reason"].as_str().expect("a reason");
+    let message = if reason.is_empty() { "canceled".to_owned() } else { format!("canceled: {reason}") };
     json!({ "failed": { "error": { "name": "CancelledError", "message": message, "code": "CANCELLED" } } })
 }
 
