@@ -22,7 +22,7 @@ async function doctor(args, env = {}) {
   child.stdout.on('data', (part) => (text += part))
   child.stderr.on('data', (part) => (text += part))
   const code = await new Promise((resolve) => child.on('close', resolve))
-  const { findings } = JSON.parse(text.trimEnd().split('\n').at(-1))
+  const { findings } = JSON.parse(text)
   const by = (id) => findings.find((finding) => finding.id === id)
   return { code, findings, text, level: (id) => by(id)?.level, about: (id) => `${by(id)?.text} ${by(id)?.advice}` }
 }

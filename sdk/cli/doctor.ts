@@ -31,7 +31,7 @@ export async function doctor(url: string | undefined, schema: string): Promise<F
       id: 'url',
       level: 'error',
       text: 'no database URL',
-      advice: 'Give one as argument, or set HOLDFAST_DATABASE_URL or DATABASE_URL.',
+      advice: 'Give one as argument, or set HOLDFAST_DATABASE_URL or DATABASE_URL; embeddedUrl() of holdfast/dev gives that of the development server.',
     })
     return found
   }

@@ -47,8 +47,7 @@ async function main(): Promise<void> {
     return
   }
   const findings = await doctor(call.url, call.schema)
-  process.stdout.write(show(findings))
-  if (call.json) process.stdout.write(`${JSON.stringify({ findings })}\n`)
+  process.stdout.write(call.json ? `${JSON.stringify({ findings })}\n` : show(findings))
   process.exitCode = exitCode(findings)
 }
 
