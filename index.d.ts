@@ -539,9 +539,11 @@ export interface HoldfastEvent {
 /** What `explain` gives. */
 export interface Explanation {
     instanceId: string;
-    /** `Parked` where the other calls say `Failed`; `NotFound` for an id that nobody has started. */
+    /** `Parked` where the other calls say `Failed`; `NotFound` for an id that nobody has started, and for a job that has not ended. */
     status: 'NotFound' | 'Pending' | 'Running' | 'Completed' | 'Failed' | 'Cancelled' | 'Parked';
     orchestrationName?: string;
+    /** Of a background job: its activity. */
+    activityName?: string;
     /** Absent until the first turn has chosen it. */
     orchestrationVersion?: string;
     /** One sentence. */
@@ -599,6 +601,12 @@ export type Waiting = {
     leasedBy?: string;
     /** While it runs: until when, unless renewed. */
     leaseUntil?: number;
+    /** While nobody runs it: the node that died while it held it. */
+    lostBy?: string;
+    /** What its body told last with `ctx.heartbeat`. */
+    heartbeatDetails?: unknown;
+    /** When it told that. */
+    heartbeatAt?: number;
     tag?: string;
     session?: string;
 } | {

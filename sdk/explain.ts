@@ -31,6 +31,12 @@ export type Waiting =
       leasedBy?: string
       /** While it runs: until when, unless renewed. */
       leaseUntil?: number
+      /** While nobody runs it: the node that died while it held it. */
+      lostBy?: string
+      /** What its body told last with `ctx.heartbeat`. */
+      heartbeatDetails?: unknown
+      /** When it told that. */
+      heartbeatAt?: number
       tag?: string
       session?: string
     }
@@ -61,9 +67,11 @@ export interface TurnState {
 /** What `explain` gives. */
 export interface Explanation {
   instanceId: string
-  /** `Parked` where the other calls say `Failed`; `NotFound` for an id that nobody has started. */
+  /** `Parked` where the other calls say `Failed`; `NotFound` for an id that nobody has started, and for a job that has not ended. */
   status: 'NotFound' | 'Pending' | 'Running' | 'Completed' | 'Failed' | 'Cancelled' | 'Parked'
   orchestrationName?: string
+  /** Of a background job: its activity. */
+  activityName?: string
   /** Absent until the first turn has chosen it. */
   orchestrationVersion?: string
   /** One sentence. */
@@ -87,6 +95,7 @@ export interface ExplanationRecord {
   status: Explanation['status']
   name: string | null
   version: string | null
+  job?: string
   execution: number
   error: ErrorPayload | null
   parkedAt: number | null
@@ -100,6 +109,7 @@ class Explained implements Explanation {
   readonly instanceId: string
   readonly status: Explanation['status']
   declare readonly orchestrationName?: string
+  declare readonly activityName?: string
   declare readonly orchestrationVersion?: string
   readonly summary: string
   readonly waiting: Waiting[]
@@ -112,6 +122,7 @@ class Explained implements Explanation {
     this.instanceId = record.instance
     this.status = record.status
     if (record.name !== null) this.orchestrationName = record.name
+    if (record.job !== undefined) this.activityName = record.job
     if (record.version !== null) this.orchestrationVersion = record.version
     this.waiting = record.waiting
     if (record.turn !== null) this.turn = record.turn
@@ -121,7 +132,7 @@ class Explained implements Explanation {
     }
     this.problems = record.problems
     this.summary = summaryOf(record)
-    const title = [record.instance, record.name, record.version].filter((part) => part !== null).join(' ')
+    const title = [record.instance, record.name, record.version, record.job].filter((part) => part !== null && part !== undefined).join(' ')
     const lines = [...record.problems.map((each) => `problem: ${each}`), ...record.waiting.map((each) => `waits for ${waitText(each)}`)]
     this.text = [`${title}: ${this.summary}`, ...lines.map((line) => `  ${line}`)].join('\n')
   }
@@ -175,9 +186,17 @@ function activityText(wait: Extract<Waiting, { kind: 'activity' }>): string {
   if (wait.delivery > 1) parts.push(`delivery ${wait.delivery}`)
   if (wait.leasedBy !== undefined) parts.push(`runs on node ${wait.leasedBy}, leased until ${timeText(wait.leaseUntil)}`)
   else parts.push(`may be taken from ${timeText(wait.nextAt)}`)
+  if (wait.lostBy !== undefined) parts.push(`lost by node ${wait.lostBy}`)
+  if (wait.heartbeatDetails !== undefined) parts.push(`told ${shortly(wait.heartbeatDetails)} at ${timeText(wait.heartbeatAt)}`)
   if (wait.tag !== undefined) parts.push(`tag ${wait.tag}`)
   if (wait.session !== undefined) parts.push(`session ${wait.session}`)
   return parts.join(', ')
+}
+
+/** Details as one short line. */
+function shortly(details: unknown): string {
+  const text = JSON.stringify(details) ?? 'nothing'
+  return text.length > 80 ? `${text.slice(0, 79)}…` : text
 }
 
 function timeText(ms: number | undefined): string {

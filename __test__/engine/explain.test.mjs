@@ -45,6 +45,28 @@ describe('explain', { concurrency: 4 }, () => {
     await runtime.shutdown(1000)
   })
 
+  test('names the node that died with an activity, tells what that told last, and knows jobs that have ended', async (t) => {
+    const world = await liveWorld(t)
+    await world.client.enqueueActivity('work', null, { id: 'job' })
+    await world.sql(`update activity_queue set owner = 'gone', owner_epoch = 0, leased_at = now(), due_at = now() + interval '1 hour',
+      heartbeat = '{"page":7}', heartbeat_at = now()`)
+    const held = await world.client.explain('job')
+    assert.ok(held.problems.includes('node gone, which holds activity work, is silent; recovery frees it'), held.text)
+    assert.equal(held.activityName, 'work')
+    assert.deepEqual(held.waiting[0].heartbeatDetails, { page: 7 })
+    assert.match(held.text, /told \{"page":7\} at /)
+    const other = await world.start({ activities: { other: () => null } })
+    await until(async () => (await world.client.explain('job')).waiting[0].lostBy === 'gone', 'the lease is freed')
+    const lost = await world.client.explain('job')
+    assert.ok(lost.problems.includes('node gone died while it held activity work; such work is taken one at a time'), lost.text)
+    await other.shutdown(0)
+    await world.start({ activities: { work: () => { throw new Error('it cannot be done') } } })
+    await until(async () => (await world.client.explain('job')).status === 'Failed', 'it ends')
+    const ended = await world.client.explain('job')
+    assert.deepEqual([ended.activityName, ended.summary, ended.waiting], ['work', 'failed: it cannot be done', []])
+    assert.equal((await world.client.explain('nobody')).status, 'NotFound')
+  })
+
   test('tells that no live node has the orchestration, the version or the activity', async (t) => {
     const world = await liveWorld(t)
     await world.client.startOrchestration('early', 'main')

@@ -159,7 +159,8 @@ create table /*schema*/message_key (
 create index message_key_sent_at_idx on /*schema*/message_key (sent_at);
 
 -- Activity tasks waiting or leased. A standalone one has execution 0 and event 0, and says with retention_ms how long it
--- is kept once it has ended (0: not at all, -1: until somebody deletes it). heartbeat is what its body told last. queue, priority, concurrency_key, dedup_key
+-- is kept once it has ended (0: not at all, -1: until somebody deletes it). heartbeat is what its body told last; lost_by is
+-- the node that died while it held the task last. queue, priority, concurrency_key, dedup_key
 -- and trace_context are room for routing and tracing.
 create table /*schema*/activity_queue (
   instance text collate "C" not null,
@@ -181,6 +182,7 @@ create table /*schema*/activity_queue (
   retention_ms bigint not null default 0,
   heartbeat text,
   heartbeat_at timestamptz,
+  lost_by text collate "C",
   tag text collate "C",
   session text collate "C",
   queue text collate "C" not null default 'default',

@@ -12,6 +12,7 @@ with candidate as materialized (
 )
 update /*schema*/activity_queue q
 set due_at = clock_timestamp(),
+    lost_by = q.owner,
     owner = null,
     owner_epoch = null,
     leased_at = null,

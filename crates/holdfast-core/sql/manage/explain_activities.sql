@@ -10,6 +10,14 @@ select a.execution,
        a.tag,
        a.session,
        a.owner,
+       exists (
+         select
+         from /*schema*/node n
+         where n.id = a.owner and n.epoch = a.owner_epoch and n.heartbeat_at > statement_timestamp() - n.stale_after
+       ) as owner_lives,
+       case when a.isolated then a.lost_by end as lost_by,
+       a.heartbeat,
+       floor(extract(epoch from a.heartbeat_at) * 1000)::bigint as heartbeat_at_ms,
        case when a.due_at < 'infinity' then floor(extract(epoch from a.due_at) * 1000)::bigint end as due_at_ms,
        exists (
          select

@@ -1,5 +1,5 @@
--- An instance with its turn row, or either of them alone: one row, empty where there is nothing. A node counts as live for a
--- minute after its last heartbeat: longer than any is away that nobody has declared dead yet.
+-- An instance with its turn row, or either of them alone: one row, empty where there is nothing. A node counts as live
+-- until it is stale.
 -- Rows: one, at most 1001 messages and the handlers of one name. Locks: none.
 -- Index: instance_pkey, turn_queue_pkey, inbox_pkey, node_handler_name_idx, node_pkey.
 -- $1 instance text

@@ -13,6 +13,7 @@ use crate::{
         instance,
         manage::{self as rows, Found, FoundActivity, FoundInstance},
         replay_version,
+        standalone::{self, StandaloneRow},
     },
 };
 
@@ -28,6 +29,9 @@ pub struct Explanation {
     status: String,
     name: Option<String>,
     version: Option<String>,
+    /// Activity of a background job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     execution: i64,
     /// Of a failed or parked instance.
     error: Option<Payload>,
@@ -63,6 +67,12 @@ pub enum Waiting {
         #[serde(skip_serializing_if = "Option::is_none")]
         lease_until: Option<i64>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        lost_by: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        heartbeat_details: Option<Payload>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        heartbeat_at: Option<i64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         tag: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         session: Option<String>,
@@ -92,6 +102,12 @@ impl Manager {
         let statements = self.provider.statements();
         let found = rows::explain(&session, statements, id).await?;
         let state = &found.instance;
+        if state.name.is_none() && found.activities.is_empty() {
+            let jobs = standalone::get(&session, statements, &[id.to_owned()]).await?;
+            if let Some(job) = jobs.into_iter().next() {
+                return Ok(ended_job(job, state.now_ms));
+            }
+        }
         let mut problems = problems(&found);
         let mut messages = Vec::new();
         if state.queued && state.history_len > limits::EXPLAIN_EVENTS {
@@ -131,6 +147,8 @@ fn answer(
     problems: Vec<String>,
 ) -> Explanation {
     let Found { instance: state, activities, timers, children } = found;
+    let is_job = |task: &&FoundActivity| state.name.is_none() && task.execution == 0;
+    let job = activities.iter().find(is_job).map(|task| task.name.clone());
     let mut waiting: Vec<Waiting> = messages
         .into_iter()
         .map(|(kind, name)| match kind {
@@ -156,6 +174,7 @@ fn answer(
         status,
         name: state.name,
         version: state.version,
+        job,
         execution: state.execution,
         error: state.error.and_then(Payload::from_text),
         parked_at: state.parked_at_ms,
@@ -163,6 +182,26 @@ fn answer(
         turn,
         problems,
         now: state.now_ms,
+    }
+}
+
+/// A background job that has ended: nothing is waited for.
+fn ended_job(job: StandaloneRow, now: i64) -> Explanation {
+    let failed = matches!(job.status.as_str(), "Failed" | "Poisoned");
+    Explanation {
+        instance: job.id,
+        // Its error says that it was poisoned.
+        status: if failed { "Failed".to_owned() } else { job.status },
+        name: None,
+        version: None,
+        job: Some(job.name),
+        execution: 0,
+        error: job.result.filter(|_| failed).and_then(Payload::from_text),
+        parked_at: None,
+        waiting: Vec::new(),
+        turn: None,
+        problems: Vec::new(),
+        now,
     }
 }
 
@@ -188,6 +227,9 @@ fn activity(task: FoundActivity) -> Waiting {
         next_at: task.due_at_ms.filter(|_| !leased),
         leased_by: task.owner,
         lease_until: task.due_at_ms.filter(|_| leased),
+        lost_by: task.lost_by.filter(|_| !leased),
+        heartbeat_details: task.heartbeat.and_then(Payload::from_text),
+        heartbeat_at: task.heartbeat_at_ms,
         tag: task.tag,
         session: task.session,
     }
@@ -235,6 +277,17 @@ fn problems(found: &Found) -> Vec<String> {
         problems.push(format!("its turn was delivered {} times without an end", state.deliveries));
     }
     for task in &found.activities {
+        match (&task.owner, &task.lost_by) {
+            (Some(owner), _) if !task.owner_lives => problems.push(format!(
+                "node {owner}, which holds activity {}, is silent; recovery frees it",
+                task.name
+            )),
+            (None, Some(node)) => problems.push(format!(
+                "node {node} died while it held activity {}; such work is taken one at a time",
+                task.name
+            )),
+            _ => {}
+        }
         if state.nodes > 0 && !task.known {
             problems.push(format!("no live node has activity {}", task.name));
         } else if state.nodes > 0 && !task.served {

@@ -38,7 +38,7 @@ pub struct FoundInstance {
     pub deliveries: i32,
     /// Node that holds the turn.
     pub owner: Option<String>,
-    /// That node had a heartbeat within the last minute.
+    /// That node is not stale.
     pub owner_lives: bool,
     /// When the turn is due, or its lease ends; ms since 1970.
     pub due_at_ms: Option<i64>,
@@ -46,7 +46,7 @@ pub struct FoundInstance {
     pub now_ms: i64,
     /// Messages that wait for the next turn, counted up to 1001.
     pub messages: i64,
-    /// Nodes with a heartbeat within the last minute.
+    /// Nodes that are not stale.
     pub nodes: i64,
     /// One of them has the name and version.
     pub served: bool,
@@ -70,9 +70,17 @@ pub struct FoundActivity {
     pub session: Option<String>,
     /// Node that holds it.
     pub owner: Option<String>,
+    /// That node is not stale.
+    pub owner_lives: bool,
+    /// Node that died while it held it, if nothing has come of it since.
+    pub lost_by: Option<String>,
+    /// What its body told last, JSON text.
+    pub heartbeat: Option<String>,
+    /// When it told that; ms since 1970.
+    pub heartbeat_at_ms: Option<i64>,
     /// When it is due, or its lease ends; ms since 1970.
     pub due_at_ms: Option<i64>,
-    /// A node with a heartbeat within the last minute has the name.
+    /// A node that is not stale has the name.
     pub known: bool,
     /// Such a node takes the tag too, or untagged work.
     pub served: bool,
@@ -167,6 +175,10 @@ fn found_activity(row: &Row) -> Result<FoundActivity> {
         tag: column(row, "tag")?,
         session: column(row, "session")?,
         owner: column(row, "owner")?,
+        owner_lives: column(row, "owner_lives")?,
+        lost_by: column(row, "lost_by")?,
+        heartbeat: column(row, "heartbeat")?,
+        heartbeat_at_ms: column(row, "heartbeat_at_ms")?,
         due_at_ms: column(row, "due_at_ms")?,
         known: column(row, "known")?,
         served: column(row, "served")?,
