@@ -119,8 +119,8 @@ impl Body {
         if self.sweeping || self.key_batches > 0 {
             return clock::now();
         }
-        let beat = self.pulse.next();
-        self.renewal_due().map_or(beat, |renewal| renewal.min(beat))
+        let next = self.pulse.next().min(self.node.sessions.next_sweep());
+        self.renewal_due().map_or(next, |renewal| renewal.min(next))
     }
 
     fn renewal_due(&self) -> Option<Instant> {

@@ -93,7 +93,12 @@ impl SessionBook {
         due
     }
 
-    /// When there is something to do next.
+    /// When ended sessions are to be swept next.
+    pub(crate) fn next_sweep(&self) -> Instant {
+        self.lock().sweep_at
+    }
+
+    /// When something is to be renewed next.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.lock().renew_at
     }
@@ -148,8 +153,10 @@ mod tests {
     fn sweeps_come_at_their_interval() {
         let now = Instant::now();
         let book = book(now);
+        assert_eq!(book.next_sweep(), now + 60 * SECOND);
         assert!(!book.sweep_due(now + 59 * SECOND));
         assert!(book.sweep_due(now + 60 * SECOND));
         assert!(!book.sweep_due(now + 61 * SECOND));
+        assert_eq!(book.next_sweep(), now + 120 * SECOND);
     }
 }
