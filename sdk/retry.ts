@@ -53,7 +53,7 @@ const WHOLE: Readonly<Record<string, number>> = {
   maxDelayMs: 0,
   jitterPercent: 0,
   timeoutMs: 1,
-  heartbeatTimeoutMs: 1,
+  heartbeatTimeoutMs: 1000,
   totalTimeoutMs: 1,
 }
 

@@ -129,14 +129,16 @@ describe('heartbeats', { concurrency: 4 }, () => {
           if (ctx.attempt > 1) return ctx.lastHeartbeatDetails
           for (let page = 1; page <= 5; page++) {
             ctx.heartbeat({ page })
-            await new Promise((resolve) => setTimeout(resolve, 100))
+            await new Promise((resolve) => setTimeout(resolve, 300))
           }
           return await never()
         },
       },
       GRACE,
     )
-    const handle = await client.enqueueActivity('pages', null, { heartbeatTimeoutMs: 400, retry: { maxAttempts: 2, ...FIXED } })
+    // Heartbeats are gathered before they are told, so shorter silences cannot be judged.
+    await assert.rejects(client.enqueueActivity('pages', null, { heartbeatTimeoutMs: 999 }), /heartbeatTimeoutMs/)
+    const handle = await client.enqueueActivity('pages', null, { heartbeatTimeoutMs: 1000, retry: { maxAttempts: 2, ...FIXED } })
     assert.deepEqual(await handle.result(), { page: 5 })
     assert.deepEqual(seen, [[1, null], [2, { page: 5 }]])
   })
@@ -162,6 +164,27 @@ describe('heartbeats', { concurrency: 4 }, () => {
     assert.ok(Math.abs(shown.heartbeatAt - Date.now()) < 60_000)
     hold.open('done')
     assert.equal(await handle.result(), 'done')
+  })
+
+  test('of a job that fails for good are kept with it, also when it fails at once', async (t) => {
+    const { client } = await workerWith(t, {
+      async import(ctx) {
+        ctx.heartbeat('row 7')
+        throw new Error('row 8 is bad')
+      },
+      async export(ctx) {
+        ctx.heartbeat('half')
+        // Longer than heartbeats are gathered: this one is on its way to the database when the body ends.
+        await new Promise((resolve) => setTimeout(resolve, 60))
+        ctx.heartbeat('all')
+        throw new Error('the disk is full')
+      },
+    })
+    for (const [name, last] of [['import', 'row 7'], ['export', 'all']]) {
+      const handle = await client.enqueueActivity(name, null, { id: name })
+      await assert.rejects(handle.result())
+      assert.equal((await handle.status()).heartbeatDetails, last)
+    }
   })
 
   test('survive a runtime that stops: the next delivery goes on elsewhere', async (t) => {

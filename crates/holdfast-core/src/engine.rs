@@ -317,6 +317,7 @@ impl Rooms {
                 slots: config.dispatch.worker_concurrency,
                 timeout: config.activity.timeout,
                 grace: config.activity.cancellation_grace_period,
+                max_attempts: i32::try_from(config.lease.max_attempts).unwrap_or(i32::MAX),
             },
         ));
         let runner = Arc::downgrade(&activities);

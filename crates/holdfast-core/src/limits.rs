@@ -95,6 +95,10 @@ pub const DELETE_RUNS: u32 = 8;
 /// is longer: both met the same outage, and the owners renew what they hold as soon as they can.
 pub const CAUTION_AFTER_OUTAGE: Duration = Duration::from_secs(5);
 
+/// How long a suspect, an item that may have killed its process, is watched alone before the next one is claimed beside it. It
+/// doubles with each delivery past the second, so that what kills later is alone for longer.
+pub const SUSPECT_TRIAL: Duration = Duration::from_secs(10);
+
 /// How often a node looks for due work that no live node can run: it changes with deploys.
 pub const UNSERVED_EVERY: Duration = Duration::from_secs(30);
 

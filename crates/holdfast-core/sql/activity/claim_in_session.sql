@@ -21,6 +21,7 @@
 -- $14 new_sessions bigint
 -- $15 session_timeout_ms bigint
 -- $16 suspects boolean
+-- $17 spares_last boolean (of suspects, what has its last delivery before it is left)
 with waiting as materialized (
   select q.instance, q.execution, q.event, q.due_at, q.session, (s.owner = $1::text) is true as owned
   from /*schema*/activity_queue q
@@ -29,6 +30,7 @@ with waiting as materialized (
     and q.due_at <= statement_timestamp()
     and q.due_at >= statement_timestamp() - make_interval(secs => $10::bigint / 1000.0)
     and (q.isolated or q.deliveries >= 2) = $16::boolean
+    and not ($16::boolean and $17::boolean and q.deliveries = $9::int - 1)
     and q.name = any ($3::text[])
     and case when q.tag is null then $11::boolean else $12::boolean or q.tag = any ($13::text[]) end
     and (q.owner is null or not ($5::boolean or (q.owner = $1::text and q.owner_epoch = $2::bigint)))

@@ -16,6 +16,7 @@
 -- $10 untagged boolean
 -- $11 any_tag boolean
 -- $12 tags text[]
+-- $13 spares_last boolean (what has its last delivery before it is left)
 with candidate as materialized (
   select q.instance, q.execution, q.event
   from /*schema*/activity_queue q
@@ -23,6 +24,7 @@ with candidate as materialized (
     and (q.isolated or q.deliveries >= 2)
     and q.name = any ($3::text[])
     and q.session is null
+    and not ($13::boolean and q.deliveries = $9::int - 1)
     and case when q.tag is null then $10::boolean else $11::boolean or q.tag = any ($12::text[]) end
     and (q.owner is null or not ($5::boolean or (q.owner = $1::text and q.owner_epoch = $2::bigint)))
     and exists (select from /*schema*/node n where n.id = $1::text and n.epoch = $2::bigint)

@@ -36,6 +36,7 @@ impl ActivityRunner {
             let mut table = self.lock();
             let Some(flight) = table.get_mut(h).filter(|flight| !flight.settling) else { return };
             flight.heartbeat = Some(details);
+            flight.has_news = true;
             flight.limits.silence
         };
         if let Some(silence) = silence {
@@ -51,10 +52,7 @@ impl ActivityRunner {
             return Ok(());
         }
         let written = self.store_beats(&beats).await;
-        let missing = beats
-            .into_iter()
-            .filter(|beat| written.as_ref().map_or(true, |written| !written.contains(&beat.fence)));
-        if self.lock().put_back_beats(missing) {
+        if self.lock().wrote_beats(&beats, written.as_deref().unwrap_or_default()) {
             // The row was locked at that moment, or nothing was written.
             self.beats.notify_one();
         }

@@ -9,4 +9,5 @@ mod stopping;
 mod tell;
 
 pub(crate) use beats::keep_beats;
+pub(crate) use flight::Suspects;
 pub(crate) use runner::{ActivityLimits, ActivityRunner, ClaimedTasks};

@@ -16,10 +16,11 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     activity::{
-        flight::{ActivityTable, Flight},
+        flight::{ActivityTable, Flight, Suspects},
         job::{ended, job, limits, retry_or_end},
         tell,
     },
+    clock,
     crossing::{ActivityJob, ActivityResult, Outbox},
     error::{Error, ErrorKind, Result},
     failpoint,
@@ -56,6 +57,8 @@ pub(crate) struct ActivityLimits {
     pub(crate) slots: usize,
     pub(crate) timeout: Option<Duration>,
     pub(crate) grace: Duration,
+    /// Deliveries of one task.
+    pub(crate) max_attempts: i32,
 }
 
 /// The activities of one runtime.
@@ -108,9 +111,9 @@ impl ActivityRunner {
         self.lock().len()
     }
 
-    /// Whether an isolated activity is in progress.
-    pub(crate) fn isolated(&self) -> bool {
-        self.lock().isolated()
+    /// How the activities in progress stand that may have killed a process.
+    pub(crate) fn suspects(&self) -> Suspects {
+        self.lock().suspects(clock::now())
     }
 
     /// Takes claimed tasks on their way to JavaScript.
@@ -145,7 +148,9 @@ impl ActivityRunner {
             let limits = limits(&claimed, &self.limits);
             let job = job(&claimed, &batch.node, &limits);
             let is_late = limits.whole == Some(Duration::ZERO);
-            let flight = Flight::new(claimed, batch.node.clone(), batch.isolated, limits);
+            let is_last = claimed.deliveries >= self.limits.max_attempts;
+            let mut flight = Flight::new(claimed, batch.node.clone(), batch.isolated, limits);
+            flight.is_last = is_last;
             if let Some(session) = &flight.claimed.session {
                 self.sessions.begin(session, batch.asked_at);
             }

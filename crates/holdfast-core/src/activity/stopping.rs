@@ -13,6 +13,7 @@ use tokio::task::AbortHandle;
 
 use crate::{
     activity::{ActivityRunner, flight::Flight, job::TryLimits, tell},
+    clock,
     crossing::{AbortReason, ActivityResult},
     lease::{Kind, Return},
     store::{ActivityKey, Fence},
@@ -90,7 +91,18 @@ impl ActivityRunner {
     /// The bodies of these start now, and their time limits with them.
     pub(crate) fn started(self: &Arc<Self>, handles: &[u32]) {
         for h in handles {
-            let limits = self.lock().get_mut(*h).map(|flight| flight.limits.clone());
+            let mut trial = None;
+            let limits = self.lock().get_mut(*h).map(|flight| {
+                flight.began = Some(clock::now());
+                trial = (flight.isolated && !flight.is_last).then(|| flight.trial());
+                flight.limits.clone()
+            });
+            if let Some(trial) = trial {
+                // The next suspect may be claimed then, and no hint comes of it.
+                let runner = Arc::clone(self);
+                let timer = self.spawn(trial, move || runner.provider.wakes().work());
+                self.put_timer(*h, timer, |flight| &mut flight.trial_over);
+            }
             let Some(TryLimits { whole, silence, .. }) = limits else { continue };
             if let Some(whole) = whole {
                 let (runner, h) = (Arc::clone(self), *h);

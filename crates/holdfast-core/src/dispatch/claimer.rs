@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::watch;
 
 use crate::{
-    activity::{ActivityRunner, ClaimedTasks},
+    activity::{ActivityRunner, ClaimedTasks, Suspects},
     clock::{self, Moment},
     config::{EngineConfig, ms},
     dispatch::{Handlers, coverage::Coverage, latency::ClaimLatency, pace::Pace},
@@ -208,9 +208,10 @@ impl Claimer {
     async fn claim_due(&self, session: &dyn StoreSession, memory: &mut Memory, due: Due) -> Result<Round> {
         let free = self.free();
         let suspects = due.activity_suspects || due.in_session;
+        let on_trial = self.activities.suspects() == Suspects::OnTrial;
         let alone = Wanted {
             turns: usize::from(due.turn_suspects && !self.turns.isolated()).min(free.0),
-            activities: usize::from(suspects && !self.activities.isolated()).min(free.1),
+            activities: usize::from(suspects && !on_trial).min(free.1),
             lanes: [
                 due.activity_suspects.then_some(Lane::Plain),
                 None,
@@ -337,6 +338,7 @@ impl Claimer {
                 tags: &self.config.dispatch.worker_tag_filter,
                 new_sessions: i64::try_from(self.sessions.room()).unwrap_or(i64::MAX),
                 session_timeout_ms: ms(self.config.session.lock_timeout),
+                spares_last: self.activities.suspects() != Suspects::None,
             };
             failpoint::hit("claim.activities.before");
             let claimed = session.claim_activities(&request, names, &takes, lane).await;

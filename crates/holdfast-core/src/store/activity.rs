@@ -77,6 +77,8 @@ pub struct Terms<'a> {
     pub new_sessions: i64,
     /// Lease of a session, in ms.
     pub session_timeout_ms: i64,
+    /// Leaves suspects whose last delivery this would be: other suspects run here, and one of those might be what ends it.
+    pub spares_last: bool,
 }
 
 /// Claims due activities of the given names in one lane; suspects with and without a tag in the plain one, one at a time,
@@ -94,7 +96,7 @@ pub async fn claim(
         Lane::Tagged => Queue::Tagged,
         Lane::InSession => Queue::InSession,
     };
-    let Terms { tags, new_sessions, session_timeout_ms } = *takes;
+    let Terms { tags, new_sessions, session_timeout_ms, spares_last } = *takes;
     let session_timeout_ms = session_timeout_ms.clamp(0, MAX_MS);
     let terms = ClaimTerms::of(statements, queue, request);
     let mut params: Vec<&(dyn ToSql + Sync)> = vec![
@@ -113,11 +115,14 @@ pub async fn claim(
         params.push(&terms.look_back_ms);
         params.push(&tags.untagged);
         params.extend(by_tag);
-        params.extend([&new_sessions, &session_timeout_ms, &request.isolated] as [&(dyn ToSql + Sync); 3]);
+        params
+            .extend([&new_sessions, &session_timeout_ms, &request.isolated, &spares_last]
+                as [&(dyn ToSql + Sync); 4]);
         &statements.activity_claim_in_session
     } else if request.isolated {
         params.push(&tags.untagged);
         params.extend(by_tag);
+        params.push(&spares_last);
         &statements.activity_claim_suspects
     } else {
         params.push(&terms.look_back_ms);

@@ -82,8 +82,8 @@ statements! {
     turn_release_unknown: "turn/release_unknown", [TEXT, INT8, INT8_ARRAY, INT8];
     turn_renew: "turn/renew", [TEXT, INT8, INT8_ARRAY, INT8, INT8, INT8];
     activity_claim: "activity/claim", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8];
-    activity_claim_suspects: "activity/claim_suspects", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, BOOL, BOOL, TEXT_ARRAY];
-    activity_claim_in_session: "activity/claim_in_session", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8, BOOL, BOOL, TEXT_ARRAY, INT8, INT8, BOOL];
+    activity_claim_suspects: "activity/claim_suspects", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, BOOL, BOOL, TEXT_ARRAY, BOOL];
+    activity_claim_in_session: "activity/claim_in_session", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8, BOOL, BOOL, TEXT_ARRAY, INT8, INT8, BOOL, BOOL];
     activity_claim_tagged: "activity/claim_tagged", [TEXT, INT8, TEXT_ARRAY, INT8, BOOL, INT8, INT8, INT8, INT4, INT8, BOOL, TEXT_ARRAY];
     activity_beat: "activity/beat", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY];
     activity_free: "activity/free", [TEXT, INT8, INT8];
@@ -139,7 +139,7 @@ statements! {
     standalone_cancel: "standalone/cancel", [TEXT, TEXT, INT8];
     standalone_compare: "standalone/compare", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     standalone_delete: "standalone/delete", [TEXT];
-    standalone_end: "standalone/end", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
+    standalone_end: "standalone/end", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     standalone_get: "standalone/get", [TEXT_ARRAY];
     standalone_insert: "standalone/insert", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY];
     standalone_list_ended: "standalone/list_ended", [TEXT, TEXT, TEXT, TEXT, INT8, INT8, TEXT];

@@ -180,3 +180,54 @@ async fn after_an_outage_none_of_eight_nodes_recovers_another_nor_does_a_new_one
     assert_eq!(deaths, 0, "an outage is nobody's death");
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_work_of_a_dead_node_does_not_wait_for_each_other_for_ever() {
+    let (tell, told) = watch::channel(false);
+    let code = Code::default().program("steps", sequence).waiting("work", told);
+    let world = World::new(code, quick(500, 600_000)).await;
+    let ids = ["a", "b"];
+    for id in ids {
+        world.start(id, "steps", json!(1)).await;
+    }
+    let running = "select count(*) from @activity_queue where owner is not null";
+    world.until(running, 2).await;
+    // Both come back from a dead node: neither may run beside the other until it has run for a while without harm.
+    world.engine.shutdown(Duration::ZERO).await;
+    world.sql("update @activity_queue set isolated = true, deliveries = 1").await;
+    let (_tell_second, second) = (tell.clone(), tell.subscribe());
+    let code = Code::default().program("steps", sequence).waiting("work", second);
+    let (engine, host) = run(&world.provider, code, quick(500, 600_000)).await;
+    world.until(running, 1).await;
+    let began = Instant::now();
+    world.until(running, 2).await;
+    assert!(
+        began.elapsed() >= Duration::from_secs(9),
+        "the second came {:?} after the first",
+        began.elapsed()
+    );
+    tell.send(true).expect("the bodies wait");
+    for id in ids {
+        assert_eq!(world.end(id).await.status, "Completed");
+    }
+    engine.shutdown(Duration::ZERO).await;
+    host.ended().await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ended_sessions_are_swept_at_their_interval_between_heartbeats() {
+    let mut config = quick(600_000, 3_600_000);
+    config.session.cleanup_interval = Duration::from_millis(200);
+    let world = World::new(steps(), config).await;
+    // The first heartbeat sweeps too; this one comes after it.
+    while world.provider.counters().heartbeats.get() == 0 {
+        tokio::task::yield_now().await;
+    }
+    world
+        .sql("insert into @session (session, owner, leased_until, used_at) values ('s', 'gone', now() - interval '1 s', now())")
+        .await;
+    world.until("select count(*) from @session", 0).await;
+    assert_eq!(world.provider.counters().heartbeats.get(), 1);
+    world.stop().await;
+}

@@ -241,7 +241,12 @@ async fn a_tagged_or_unknown_activity_is_left_alone() {
         &store.statements,
         &request(&node),
         &unknown,
-        &Terms { tags: &TagFilter::default(), new_sessions: 0, session_timeout_ms: LONG_MS },
+        &Terms {
+            tags: &TagFilter::default(),
+            new_sessions: 0,
+            session_timeout_ms: LONG_MS,
+            spares_last: false,
+        },
         Lane::Plain,
     )
     .await;
@@ -325,4 +330,28 @@ async fn a_suspect_is_left_to_nodes_that_replay_its_history() {
     let by = |replay: ReplayRange| ClaimRequest { isolated: true, replay, ..request(&node) };
     assert_eq!(store.claim(&by(ReplayRange { min: 0, max: 4 })).await.len(), 0);
     assert_eq!(store.claim(&by(ReplayRange { min: 5, max: 5 })).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_suspect_at_its_last_delivery_is_left_where_other_suspects_run() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.with_activities(&node, "order", 3).await;
+    // The first may be claimed once more, the second has been claimed too often, the third is young.
+    store.run("update @activity_queue set isolated = true, deliveries = case event when 2 then 9 when 3 then 10 else 1 end").await;
+    let mut ask = request(&node);
+    ask.isolated = true;
+    let claim = async |spares_last: bool| {
+        let tags = TagFilter::default();
+        let takes = Terms { tags: &tags, new_sessions: 0, session_timeout_ms: LONG_MS, spares_last };
+        let names = [ACTIVITY.to_owned()];
+        let claimed =
+            activity::claim(&store.session, &store.statements, &ask, &names, &takes, Lane::Plain).await;
+        claimed.expect("a claim").into_iter().map(|task| (task.deliveries, task.poisoned)).collect::<Vec<_>>()
+    };
+    let mut taken = [claim(true).await, claim(true).await].concat();
+    taken.sort_unstable();
+    assert_eq!(taken, [(2, false), (11, true)], "one to be tried, one to be ended");
+    assert_eq!(claim(true).await, []);
+    assert_eq!(claim(false).await, [(10, false)]);
 }

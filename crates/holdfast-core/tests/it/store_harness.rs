@@ -89,12 +89,10 @@ impl Store {
             .unwrap_or_else(|error| panic!("{sql}: {}", error.full_text()))
     }
 
-    /// One number of test SQL.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         self.rows(&format!("select ({sql})::bigint")).await[0].get(0)
     }
 
-    /// One truth of test SQL.
     pub(crate) async fn holds(&self, condition: &str) -> bool {
         self.rows(&format!("select ({condition})")).await[0].get::<_, Option<bool>>(0).unwrap_or(false)
     }
@@ -103,7 +101,7 @@ impl Store {
         self.node_with(id, 5_000, 30_000).await
     }
 
-    /// A node that is judged by these times, in ms.
+    /// The same, judged by these times in ms.
     pub(crate) async fn node_with(&self, id: &str, interval_ms: i64, stale_after_ms: i64) -> NodeKey {
         let times = NodeTimes { interval_ms, stale_after_ms };
         node::register(&self.session, &self.statements, id, times).await.expect("a node")
@@ -158,7 +156,7 @@ impl Store {
         tags: &TagFilter,
         lane: Lane,
     ) -> Vec<ClaimedActivity> {
-        let takes = Terms { tags, new_sessions: 10, session_timeout_ms: LONG_MS };
+        let takes = Terms { tags, new_sessions: 10, session_timeout_ms: LONG_MS, spares_last: false };
         activity::claim(&self.session, &self.statements, request, &[ACTIVITY.to_owned()], &takes, lane)
             .await
             .unwrap_or_else(|error| panic!("claim: {}", error.full_text()))

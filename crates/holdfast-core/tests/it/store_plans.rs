@@ -97,7 +97,7 @@ impl Store {
         let back = match look {
             Look::Whole => ", 3000000000000",
             Look::FromMark => ", 2000",
-            Look::Suspects if family == "activity" => ", true, true, '{}'",
+            Look::Suspects if family == "activity" => ", true, true, '{}', false",
             Look::Suspects => "",
         };
         let replay = if family == "turn" { ", 0, 1000000" } else { "" };
@@ -313,7 +313,7 @@ async fn a_backlog_of_sessions_that_nobody_serves_is_not_read_by_the_others() {
         let (pages, rows, plan) = store
             .cost(
                 "activity/claim_in_session",
-                &format!("{terms}, 2000, true, false, '{{}}', 10, 30000, false"),
+                &format!("{terms}, 2000, true, false, '{{}}', 10, 30000, false, false"),
             )
             .await;
         assert_eq!(rows, 0);
@@ -321,7 +321,7 @@ async fn a_backlog_of_sessions_that_nobody_serves_is_not_read_by_the_others() {
         let (_, rows, plan) = store
             .cost(
                 "activity/claim_in_session",
-                &format!("{terms}, 3000000000000, true, false, '{{}}', 10, 30000, false"),
+                &format!("{terms}, 3000000000000, true, false, '{{}}', 10, 30000, false, false"),
             )
             .await;
         assert_eq!((rows, faults(&plan).join("\n")), (0, String::new()), "{plan}");
@@ -336,7 +336,7 @@ async fn a_backlog_of_sessions_that_nobody_serves_is_not_read_by_the_others() {
     let (pages, rows, plan) = store
         .cost(
             "activity/claim_in_session",
-            &format!("{terms}, 3000000000000, true, false, '{{}}', 10, 30000, false"),
+            &format!("{terms}, 3000000000000, true, false, '{{}}', 10, 30000, false, false"),
         )
         .await;
     assert!(rows > 0 && pages < 4_000, "{rows} rows: {pages} pages\n{plan}");

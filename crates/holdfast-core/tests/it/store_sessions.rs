@@ -18,7 +18,12 @@ impl Store {
     }
 
     async fn claim_on_session(&self, node: &NodeKey, new_sessions: i64, limit: i64) -> Vec<ClaimedActivity> {
-        let takes = Terms { tags: &TagFilter::default(), new_sessions, session_timeout_ms: LONG_MS };
+        let takes = Terms {
+            tags: &TagFilter::default(),
+            new_sessions,
+            session_timeout_ms: LONG_MS,
+            spares_last: false,
+        };
         let mut request = request(node);
         request.limit = limit;
         let names = [ACTIVITY.to_owned()];
@@ -68,7 +73,12 @@ async fn a_session_whose_lease_is_over_is_taken_with_its_suspects() {
     store.run("update @activity_queue set isolated = true, due_at = now(), owner = null, owner_epoch = null, leased_at = null").await;
     assert!(store.look(&b).await.in_session);
     assert!(store.claim_on_session(&b, 1, 10).await.is_empty(), "suspects are claimed alone");
-    let takes = Terms { tags: &TagFilter::default(), new_sessions: 1, session_timeout_ms: LONG_MS };
+    let takes = Terms {
+        tags: &TagFilter::default(),
+        new_sessions: 1,
+        session_timeout_ms: LONG_MS,
+        spares_last: false,
+    };
     let mut alone = request(&b);
     alone.isolated = true;
     let names = [ACTIVITY.to_owned()];

@@ -35,6 +35,7 @@ columns! {
         owner_epoch: i64,
         status: &'static str,
         result: &'a str,
+        heartbeat: Option<&'a str>,
     }
 }
 
@@ -91,6 +92,7 @@ impl<'a> Standalone<'a> {
                 owner_epoch: activity.node.epoch,
                 status: end.status(),
                 result: end.result().as_str(),
+                heartbeat: activity.heartbeat.as_ref().map(|details| details.as_str()),
             });
             self.ended_items.push(index);
         }
