@@ -904,7 +904,7 @@ export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`;
 
 /** Options of a provider and its pool. Each is also an environment variable: `HOLDFAST_POOL_MAX_CLIENTS`. */
 export interface JsPoolOptions {
-    /** Connections at most, 1 to 32. Default: 8. */
+    /** Connections at most, 1 to 32; a provider without a started runtime has 2 unless this is given. Default: 8. */
     maxClients?: number;
     /** Callers waiting for a connection at most. Default: 128. */
     maxWaiting?: number;

@@ -158,6 +158,12 @@ pub const MESSAGE_KEYS_BATCH: i64 = 5_000;
 /// Statements of one sweep of keys: with the default interval enough for 28 million messages a day, and seldom long.
 pub const MESSAGE_KEY_BATCHES: usize = 20;
 
+/// Sessions of a pool that a runtime uses, unless `maxClients` says otherwise: a busy engine keeps about four at work.
+pub const POOL_CLIENTS: usize = 8;
+
+/// Sessions of a pool that no runtime uses: web servers that start and look are many, and each asks for little.
+pub const CONTROL_CLIENTS: usize = 2;
+
 /// Hubs of one process: with the pool and the liveness sessions this bounds what a process takes of the server.
 pub const HUBS: usize = 4;
 

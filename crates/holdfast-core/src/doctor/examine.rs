@@ -13,7 +13,7 @@ use super::{
 use crate::{
     config::EngineConfig,
     error::{Error, ErrorKind, Result},
-    pool::{CallerClass, Pool, PoolConfig, PoolerMode, SessionPurpose},
+    pool::{CallerClass, MaxClients, Pool, PoolConfig, PoolerMode, SessionPurpose},
     store::{Statements, coverage, doctor, migrate},
 };
 
@@ -31,7 +31,7 @@ const TIMED: usize = 5;
 
 /// Checks the deployment behind a URL. Dropping the future closes what it opened.
 pub async fn examine(url: &str, schema: &str, pool: PoolConfig, runtime: &EngineConfig) -> Vec<Finding> {
-    let max_clients = pool.max_clients;
+    let max_clients = pool.max_clients.most();
     let expects_pooler = match Pool::expects_pooler(url, &pool) {
         Ok(expects) => expects,
         Err(error) => return vec![unreachable(&error)],
@@ -39,7 +39,7 @@ pub async fn examine(url: &str, schema: &str, pool: PoolConfig, runtime: &Engine
     // Few sessions of its own, one try each: a full or broken server is what is looked for. No named statements: they
     // would fail behind a pooler that nobody told of.
     let own = PoolConfig {
-        max_clients: 2,
+        max_clients: MaxClients::Given(2),
         retry_attempts: 0,
         application_name: "holdfast-doctor".to_owned(),
         pooled: PoolerMode::Yes,

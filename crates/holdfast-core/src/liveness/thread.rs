@@ -23,6 +23,7 @@ use crate::{
     limits,
     liveness::{LoopLife, Standing, body::Body, watch::Watch},
     notify::HintUser,
+    pool::Runtimes,
     provider::Provider,
     session::SessionBook,
     store::{ActivityKey, Fence, NodeKey},
@@ -83,6 +84,8 @@ pub(crate) struct Liveness {
     _task: JoinSet<()>,
     /// Resolves when the thread has said goodbye.
     ended: Option<oneshot::Receiver<()>>,
+    /// As long as this runtime lives the pool may have all its clients.
+    _clients: Runtimes,
 }
 
 impl Liveness {
@@ -92,6 +95,7 @@ impl Liveness {
         let (registered, registration) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
         let watch = Watch::new(node.clone(), Arc::clone(&events));
+        let clients = node.provider.pool().used_by_a_runtime();
         let one_thread = node.provider.has_one_thread();
         let body = Body::new(node, events);
         let (mut task, mut thread) = (JoinSet::new(), None);
@@ -111,7 +115,7 @@ impl Liveness {
         let dead =
             || Error::new(ErrorKind::Internal, "the liveness thread ended before it registered the node");
         registration.await.unwrap_or_else(|_| Err(dead()))?;
-        Ok(Self { stop, thread, _task: task, ended: Some(ended) })
+        Ok(Self { stop, thread, _task: task, ended: Some(ended), _clients: clients })
     }
 
     /// Says goodbye and ends the thread; waits at most `limit`.

@@ -2,7 +2,10 @@
 
 use std::{fmt::Display, time::Duration};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    limits,
+};
 
 /// Most clients one process may open. Every session costs the server memory and a process, and 32 busy sessions
 /// already keep more cores working than a database usually has.
@@ -26,11 +29,39 @@ pub enum PoolerMode {
     No,
 }
 
+/// How many sessions a pool may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum MaxClients {
+    /// [`limits::POOL_CLIENTS`] while a runtime uses the pool, [`limits::CONTROL_CLIENTS`] otherwise.
+    #[default]
+    ByUse,
+    /// So many, whoever uses it.
+    Given(usize),
+}
+
+impl MaxClients {
+    /// Most sessions that there can be.
+    pub fn most(self) -> usize {
+        match self {
+            Self::ByUse => limits::POOL_CLIENTS,
+            Self::Given(most) => most,
+        }
+    }
+
+    /// Most sessions while so many runtimes use the pool.
+    pub(super) fn with(self, runtimes: usize) -> usize {
+        match self {
+            Self::ByUse if runtimes == 0 => limits::CONTROL_CLIENTS,
+            _ => self.most(),
+        }
+    }
+}
+
 /// The pool's options.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PoolConfig {
-    /// Sessions of the pool at most; default 8, never above [`MAX_CLIENTS_CAP`].
-    pub max_clients: usize,
+    /// Sessions of the pool at most; default 8, without a runtime 2; never above [`MAX_CLIENTS_CAP`].
+    pub max_clients: MaxClients,
     /// Callers that may wait for a session; default 128, the next one is refused at once.
     pub max_waiting: usize,
     /// How long a caller waits for its turn; default 5 s. Opening a session then has `connect_timeout`.
@@ -64,7 +95,7 @@ pub struct PoolConfig {
 impl Default for PoolConfig {
     fn default() -> Self {
         Self {
-            max_clients: 8,
+            max_clients: MaxClients::ByUse,
             max_waiting: 128,
             acquire_timeout: Duration::from_secs(5),
             query_timeout: Duration::from_secs(15),
@@ -86,13 +117,14 @@ impl Default for PoolConfig {
 impl PoolConfig {
     /// Checks every rule; the error names the option as JavaScript knows it, the value and the rule.
     pub fn validate(&self) -> Result<()> {
-        if self.max_clients > MAX_CLIENTS_CAP {
+        let max_clients = self.max_clients.most();
+        if max_clients > MAX_CLIENTS_CAP {
             let rule = format!(
                 "at most {MAX_CLIENTS_CAP}, the hard cap: scale replicas instead of widening one process"
             );
-            return Err(invalid("maxClients", self.max_clients, rule));
+            return Err(invalid("maxClients", max_clients, rule));
         }
-        within("maxClients", self.max_clients, MAX_CLIENTS_CAP)?;
+        within("maxClients", max_clients, MAX_CLIENTS_CAP)?;
         within("maxWaiting", self.max_waiting, MAX_WAITING_CAP)?;
         within("breakerThreshold", self.breaker_threshold as usize, u32::MAX as usize)?;
         for (name, value) in [
@@ -160,7 +192,7 @@ mod tests {
 
     #[test]
     fn too_many_clients_are_refused_with_both_numbers_and_the_way_out() {
-        let text = refused(|config| config.max_clients = 33);
+        let text = refused(|config| config.max_clients = MaxClients::Given(33));
         for part in ["maxClients", "33", "32", "scale replicas instead of widening one process"] {
             assert!(text.contains(part), "{text} lacks {part}");
         }
@@ -168,7 +200,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_option() {
-        assert!(refused(|config| config.max_clients = 0).contains("maxClients"));
+        assert!(refused(|config| config.max_clients = MaxClients::Given(0)).contains("maxClients"));
         assert!(refused(|config| config.max_waiting = 0).contains("maxWaiting"));
         assert!(refused(|config| config.query_timeout = Duration::ZERO).contains("queryTimeoutMs"));
         assert!(refused(|config| config.idle_timeout = Duration::MAX).contains("idleTimeoutMs"));

@@ -1,6 +1,6 @@
 //! Who may hold a session, and who waits: counting and queueing only, told the time, no I/O.
 //!
-//! Invariants: `admitted` never exceeds `capacity`; nobody waits while a place is free; at most `max_waiting` wait.
+//! Invariants: nobody is admitted beyond `capacity`; nobody waits while a place is free; at most `max_waiting` wait.
 //! Two queues, each first in first out. A waiting critical caller goes first, but after one critical admission in a
 //! row a waiting ordinary caller is next. It never connects and never measures time.
 
@@ -105,13 +105,33 @@ impl Gate {
         free
     }
 
+    /// From here on so many places: fewer are reached as those that are taken come back, of more the first in the queues get
+    /// one, whose tickets these are.
+    pub(crate) fn resize(&mut self, capacity: usize) -> Vec<Ticket> {
+        self.capacity = capacity;
+        let mut admitted = Vec::new();
+        while self.admitted < self.capacity
+            && let Some(waiter) = self.next_waiter()
+        {
+            self.admitted += 1;
+            admitted.push(waiter.ticket);
+        }
+        admitted
+    }
+
+    /// Places that there are.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     /// A place is given back. It goes to the waiter returned, with the time it waited, or is free.
     pub(crate) fn leave(&mut self, now: Instant) -> Option<(Ticket, Duration)> {
         if let Some(last) = self.last_leave.replace(now) {
             let interval = now.saturating_duration_since(last);
             self.leave_interval = (self.leave_interval * 7 + interval) / 8;
         }
-        match self.next_waiter() {
+        let kept = self.admitted <= self.capacity;
+        match if kept { self.next_waiter() } else { None } {
             Some(waiter) => Some((waiter.ticket, now.saturating_duration_since(waiter.since))),
             None => {
                 debug_assert!(self.admitted > 0, "more places given back than taken");
@@ -188,6 +208,21 @@ mod tests {
         assert_eq!(next(&mut gate, now), None);
         assert_eq!(next(&mut gate, now), None);
         assert_eq!((gate.admitted(), gate.waiting()), (0, 0));
+    }
+
+    #[test]
+    fn places_that_are_added_go_to_who_waits_and_those_taken_away_come_back_first() {
+        let now = Instant::now();
+        let mut gate = Gate::new(1, 10);
+        assert_eq!(gate.enter(CallerClass::Ordinary, now), Entry::Admitted);
+        let (first, second) =
+            (wait(&mut gate, CallerClass::Ordinary, now), wait(&mut gate, CallerClass::Ordinary, now));
+        assert_eq!(gate.resize(2), [first]);
+        assert_eq!((gate.admitted(), gate.capacity()), (2, 2));
+        assert!(gate.resize(1).is_empty());
+        assert_eq!(next(&mut gate, now), None, "one place too many is taken");
+        assert_eq!(next(&mut gate, now), Some(second));
+        assert_eq!(gate.admitted(), 1);
     }
 
     #[test]

@@ -31,12 +31,12 @@ mod upkeep;
 mod url;
 
 pub use self::{
-    config::{MAX_CLIENTS_CAP, PoolConfig, PoolerMode},
+    config::{MAX_CLIENTS_CAP, MaxClients, PoolConfig, PoolerMode},
     direct::{DirectPlace, DirectWay},
     flight::Opened,
     gate::CallerClass,
     lease::{Lease, Loan},
-    registry::Pool,
+    registry::{Pool, Runtimes},
     session::{Limited, Session, SessionPurpose},
     statement::Statement,
     stats::PoolStats,

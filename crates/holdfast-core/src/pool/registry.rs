@@ -90,6 +90,12 @@ impl Pool {
         Ok(Endpoints::new(url, config.direct_url.as_deref(), config.pooled)?.hot_pooled)
     }
 
+    /// A runtime uses the pool, until this is dropped: it may have all its clients.
+    pub fn used_by_a_runtime(&self) -> Runtimes {
+        self.shared.runtimes(|count| count + 1);
+        Runtimes { shared: Arc::clone(&self.shared) }
+    }
+
     /// Waits for a session, for `acquire_timeout` at most. Dropping the future leaves the queue.
     pub async fn acquire(self: &Arc<Self>, class: CallerClass) -> Result<Lease> {
         if self.closed.load(Ordering::Acquire) {
@@ -186,6 +192,17 @@ impl Pool {
         pools.remove(&self.key);
         drop(pools);
         self.shared.shut()
+    }
+}
+
+/// A runtime that uses a pool.
+pub struct Runtimes {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Runtimes {
+    fn drop(&mut self) {
+        self.shared.runtimes(|count| count.saturating_sub(1));
     }
 }
 

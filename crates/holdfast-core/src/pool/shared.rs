@@ -33,6 +33,8 @@ pub(super) struct Shared {
 
 pub(super) struct State {
     pub(super) gate: Gate,
+    /// Runtimes that use it.
+    runtimes: usize,
     waiting: HashMap<Ticket, oneshot::Sender<()>>,
     pub(super) idle: Vec<Idle>,
     pub(super) closed: bool,
@@ -56,7 +58,8 @@ impl Shared {
     /// A new pool; idle sessions are looked after on the current runtime.
     pub(super) fn start(connector: Connector, config: PoolConfig) -> Arc<Self> {
         let state = State {
-            gate: Gate::new(config.max_clients, config.max_waiting),
+            gate: Gate::new(config.max_clients.with(0), config.max_waiting),
+            runtimes: 0,
             waiting: HashMap::new(),
             idle: Vec::new(),
             closed: false,
@@ -229,6 +232,19 @@ impl Shared {
         }
     }
 
+    /// So many runtimes more, or fewer, use it.
+    pub(super) fn runtimes(&self, change: impl FnOnce(usize) -> usize) {
+        let mut state = self.state();
+        state.runtimes = change(state.runtimes);
+        let capacity = self.config.max_clients.with(state.runtimes);
+        for ticket in state.gate.resize(capacity) {
+            // One that is just giving up gives its place back itself.
+            if let Some(tell) = state.waiting.remove(&ticket) {
+                let _ = tell.send(());
+            }
+        }
+    }
+
     fn withdraw(&self, ticket: Ticket) {
         let mut state = self.state();
         state.waiting.remove(&ticket);
@@ -249,16 +265,16 @@ impl Shared {
     }
 
     pub(super) fn stats(&self) -> PoolStats {
-        let (idle, waiting) = {
+        let (idle, waiting, max) = {
             let state = self.state();
-            (state.idle.len(), state.gate.waiting())
+            (state.idle.len(), state.gate.waiting(), state.gate.capacity())
         };
         let tally = &self.health.tally;
         let (total, peak_total) = tally.open();
         let (acquire_wait_p50, acquire_wait_p95) = tally.waits();
         PoolStats {
             url: self.connector.redacted_url().to_owned(),
-            max: self.config.max_clients,
+            max,
             total,
             idle,
             waiting,

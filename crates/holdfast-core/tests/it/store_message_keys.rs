@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdfast_core::{
     client::{Client, Sent},
-    pool::PoolConfig,
+    pool::{MaxClients, PoolConfig},
     provider::Provider,
     store::{
         commit::{CommitItem, CommitOutcome},
@@ -61,7 +61,7 @@ async fn keys_are_forgotten_after_a_day() {
 async fn an_event_whose_commit_lost_its_answer_is_delivered_once() {
     let database = TestDatabase::get();
     let (schema, proxy) = (database.schema(), FaultProxy::start(database.url()).await);
-    let pool = PoolConfig { max_clients: 1, ..database.pool_config() };
+    let pool = PoolConfig { max_clients: MaxClients::Given(1), ..database.pool_config() };
     let provider = Provider::connect(proxy.url(), &schema, pool).await.expect("connect");
     let client = Client::new(Arc::clone(&provider));
     let body = || MessageBody::EventRaised { name: "go".to_owned(), data: payload("1") };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use holdfast_core::{
     config::{HangAction, ListenerMode, LogLevel, ReplayVersions},
     error::{Error, ErrorKind, Result},
-    pool::PoolerMode,
+    pool::{MaxClients, PoolerMode},
     provider::MigrateMode,
     store::TagFilter,
     telemetry::logging::LogFormat,
@@ -75,6 +75,18 @@ impl Plain for usize {
 
     fn to_js(self) -> f64 {
         self as f64
+    }
+}
+
+impl Plain for MaxClients {
+    type Js = f64;
+
+    fn from_js(value: f64) -> Self {
+        Self::Given(value as usize)
+    }
+
+    fn to_js(self) -> f64 {
+        self.most() as f64
     }
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{FutureExt, future::join_all};
 use holdfast_core::{
     error::ErrorKind,
-    pool::{CallerClass, Pool, PoolConfig},
+    pool::{CallerClass, MaxClients, Pool, PoolConfig},
 };
 
 use super::{ask, lease, number, own_pid, pool, sessions_named, until};
@@ -13,7 +13,7 @@ use crate::support::TestDatabase;
 
 #[tokio::test]
 async fn never_more_sessions_than_clients() {
-    let config = PoolConfig { max_clients: 3, ..TestDatabase::get().pool_config() };
+    let config = PoolConfig { max_clients: MaxClients::Given(3), ..TestDatabase::get().pool_config() };
     let name = config.application_name.clone();
     let pool = Pool::connect(TestDatabase::get().url(), config).await.expect("a pool");
     let counts = join_all((0..60).map(|_| async {
@@ -26,8 +26,24 @@ async fn never_more_sessions_than_clients() {
 }
 
 #[tokio::test]
+async fn control_plane_two_clients_until_a_runtime_uses_the_pool() {
+    let pool = pool(|config| config.max_clients = MaxClients::ByUse).await;
+    assert_eq!(pool.stats().max, 2);
+    let held = join_all((0..2).map(|_| lease(&pool))).await;
+    let third = lease(&pool);
+    tokio::pin!(third);
+    assert!((&mut third).now_or_never().is_none(), "it waits");
+    let runtime = pool.used_by_a_runtime();
+    drop(third.await);
+    assert_eq!((pool.stats().max, pool.stats().peak_total), (8, 3));
+    drop(runtime);
+    assert_eq!(pool.stats().max, 2);
+    drop(held);
+}
+
+#[tokio::test]
 async fn waiting_callers_are_bounded() {
-    let pool = pool(|config| (config.max_clients, config.max_waiting) = (1, 2)).await;
+    let pool = pool(|config| (config.max_clients, config.max_waiting) = (MaxClients::Given(1), 2)).await;
     let held = lease(&pool).await;
     let waiting = join_all((0..2).map(|_| async { drop(lease(&pool).await) }));
     tokio::pin!(waiting);
@@ -44,8 +60,10 @@ async fn waiting_callers_are_bounded() {
 
 #[tokio::test]
 async fn a_waiter_that_runs_out_of_time_is_saturated_and_leaves_the_queue() {
-    let pool =
-        pool(|config| (config.max_clients, config.acquire_timeout) = (1, Duration::from_millis(30))).await;
+    let pool = pool(|config| {
+        (config.max_clients, config.acquire_timeout) = (MaxClients::Given(1), Duration::from_millis(30))
+    })
+    .await;
     let held = lease(&pool).await;
     let error = pool.acquire(CallerClass::Ordinary).await.expect_err("nobody gives back");
     assert_eq!(error.kind(), ErrorKind::Saturated);
@@ -57,7 +75,7 @@ async fn a_waiter_that_runs_out_of_time_is_saturated_and_leaves_the_queue() {
 
 #[tokio::test]
 async fn a_waiter_that_gives_up_leaves_its_place_to_others() {
-    let pool = pool(|config| config.max_clients = 1).await;
+    let pool = pool(|config| config.max_clients = MaxClients::Given(1)).await;
     let held = lease(&pool).await;
     let mut given_up = Box::pin(lease(&pool));
     assert!((&mut given_up).now_or_never().is_none());
@@ -72,7 +90,7 @@ async fn a_waiter_that_gives_up_leaves_its_place_to_others() {
 
 #[tokio::test]
 async fn a_critical_caller_goes_before_an_ordinary_one() {
-    let pool = pool(|config| config.max_clients = 1).await;
+    let pool = pool(|config| config.max_clients = MaxClients::Given(1)).await;
     let held = lease(&pool).await;
     let mut ordinary = Box::pin(pool.acquire(CallerClass::Ordinary));
     assert!((&mut ordinary).now_or_never().is_none());
@@ -127,7 +145,7 @@ async fn a_dropped_share_counts_as_closed() {
 
 #[tokio::test]
 async fn closing_refuses_who_waits_and_closes_what_comes_back() {
-    let config = PoolConfig { max_clients: 1, ..TestDatabase::get().pool_config() };
+    let config = PoolConfig { max_clients: MaxClients::Given(1), ..TestDatabase::get().pool_config() };
     let name = config.application_name.clone();
     let observer = TestDatabase::get().pool().await;
     let observer = lease(&observer).await;
@@ -156,7 +174,7 @@ async fn a_session_idle_too_long_is_closed() {
 
 #[tokio::test]
 async fn a_burst_of_many_tasks_is_served() {
-    let pool = pool(|config| (config.max_clients, config.max_waiting) = (2, 1_000)).await;
+    let pool = pool(|config| (config.max_clients, config.max_waiting) = (MaxClients::Given(2), 1_000)).await;
     let tasks: Vec<_> = (0..400)
         .map(|at| {
             let pool = Arc::clone(&pool);
@@ -177,7 +195,11 @@ async fn a_burst_of_many_tasks_is_served() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn callers_that_give_up_at_any_moment_cost_no_place_and_make_none() {
-    let config = PoolConfig { max_clients: 2, max_waiting: 1_000, ..TestDatabase::get().pool_config() };
+    let config = PoolConfig {
+        max_clients: MaxClients::Given(2),
+        max_waiting: 1_000,
+        ..TestDatabase::get().pool_config()
+    };
     let name = config.application_name.clone();
     let pool = Pool::connect(TestDatabase::get().url(), config).await.expect("a pool");
     let tasks: Vec<_> = (0..2_000_u64)

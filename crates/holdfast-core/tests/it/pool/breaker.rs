@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{FutureExt, future::join_all};
 use holdfast_core::{
     error::{ErrorKind, Result},
-    pool::{CallerClass, Lease, Pool, PoolConfig},
+    pool::{CallerClass, Lease, MaxClients, Pool, PoolConfig},
 };
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ async fn pool_behind(proxy: &FaultProxy) -> Arc<Pool> {
         connect_timeout: Duration::from_secs(5),
         breaker_threshold: 5,
         breaker_open: OPEN_FOR,
-        max_clients: 4,
+        max_clients: MaxClients::Given(4),
         ..TestDatabase::get().pool_config()
     };
     Pool::connect(proxy.url(), config).await.expect("through the proxy")

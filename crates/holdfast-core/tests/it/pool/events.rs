@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use holdfast_core::{
-    pool::{CallerClass, Pool, PoolConfig},
+    pool::{CallerClass, MaxClients, Pool, PoolConfig},
     telemetry::{Event, Events, Level},
 };
 
@@ -57,7 +57,7 @@ async fn the_breaker_tells_when_it_opens_and_when_it_closes() {
 #[tokio::test]
 async fn a_saturated_pool_tells_how_many_wait() {
     let config = PoolConfig {
-        max_clients: 1,
+        max_clients: MaxClients::Given(1),
         acquire_timeout: Duration::from_millis(20),
         ..TestDatabase::get().pool_config()
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use holdfast_core::{
     error::ErrorKind,
-    pool::{CallerClass, Pool, PoolConfig},
+    pool::{CallerClass, MaxClients, Pool, PoolConfig},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -124,7 +124,7 @@ async fn a_database_that_does_not_exist_is_the_urls_fault() {
 #[tokio::test]
 async fn a_failed_connect_gives_its_place_back() {
     let proxy = FaultProxy::start(TestDatabase::get().url()).await;
-    let config = PoolConfig { max_clients: 1, ..quick() };
+    let config = PoolConfig { max_clients: MaxClients::Given(1), ..quick() };
     let pool = Pool::connect(proxy.url(), config).await.expect("a pool");
     proxy.cut();
     for _ in 0..3 {

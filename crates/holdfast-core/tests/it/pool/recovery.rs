@@ -8,7 +8,7 @@ use std::{
 use futures_util::{FutureExt, future::join_all};
 use holdfast_core::{
     error::{Error, ErrorKind},
-    pool::{CallerClass, Loan, Pool, PoolConfig},
+    pool::{CallerClass, Loan, MaxClients, Pool, PoolConfig},
 };
 
 use super::{ask, lease, number, own_pid, pool, sessions_named, statement, until};
@@ -70,7 +70,7 @@ async fn retry_ends_after_the_attempts_of_the_options() {
 #[tokio::test]
 async fn retry_an_operation_keeps_its_place_through_its_runs() {
     let config = |config: &mut PoolConfig| {
-        config.max_clients = 1;
+        config.max_clients = MaxClients::Given(1);
         config.retry_base_delay = Duration::from_millis(1);
     };
     let pool = pool(config).await;
@@ -168,7 +168,7 @@ async fn warm_pays_for_the_connection_before_the_first_call() {
 
 #[tokio::test]
 async fn stats_tell_every_number_of_the_pool() {
-    let pool = pool(|config| (config.max_clients, config.max_waiting) = (2, 3)).await;
+    let pool = pool(|config| (config.max_clients, config.max_waiting) = (MaxClients::Given(2), 3)).await;
     let held = join_all((0..2).map(|_| lease(&pool))).await;
     let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(lease(&pool))).collect();
     for waiter in &mut waiting {

@@ -9,7 +9,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use holdfast_core::pool::{Pool, PoolConfig};
+use holdfast_core::pool::{MaxClients, Pool, PoolConfig};
 
 use super::server::TestServer;
 
@@ -46,7 +46,11 @@ impl TestDatabase {
     /// Options that make a pool of this test alone: its application name is unique, so that the pool is not shared
     /// with a test on another runtime and its sessions can be found in `pg_stat_activity`.
     pub(crate) fn pool_config(&self) -> PoolConfig {
-        PoolConfig { application_name: unique("test"), ..PoolConfig::default() }
+        PoolConfig {
+            application_name: unique("test"),
+            max_clients: MaxClients::Given(8),
+            ..PoolConfig::default()
+        }
     }
 
     /// A pool of this test alone, with default options.
