@@ -99,12 +99,12 @@ export declare class ActivityHandle<O = unknown> {
      */
     result(options?: WaitOptions): Promise<O>;
     /** How it stands; `NotFound` when nothing is stored about it. */
-    status(): Promise<ActivityInfo<O>>;
+    status(options?: AbortOptions): Promise<ActivityInfo<O>>;
     /**
      * Stops it: it never starts, or its signal is aborted (at once in this process, within a heartbeat interval elsewhere).
      * `cancelled` is false when it has ended.
      */
-    cancel(reason?: string): Promise<{
+    cancel(reason?: string, options?: AbortOptions): Promise<{
         cancelled: boolean;
     }>;
 }
@@ -220,13 +220,13 @@ export declare class Client extends ActivityQueue {
     #private;
     constructor(provider: PostgresProvider);
     /** Starts an instance. An id that exists is left alone: `created` is false then. */
-    startOrchestration<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, ...rest: InputArguments<I>): Promise<StartResult>;
+    startOrchestration<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, ...rest: InputArguments<I, [options?: AbortOptions]>): Promise<StartResult>;
     /** Starts an instance of an exact version. */
-    startOrchestrationVersioned<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, input: NoInfer<I>, version: string): Promise<StartResult>;
+    startOrchestrationVersioned<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, input: NoInfer<I>, version: string, options?: AbortOptions): Promise<StartResult>;
     /** The same as `startOrchestration`. */
-    startOrchestrationTyped<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, ...rest: InputArguments<I>): Promise<StartResult>;
+    startOrchestrationTyped<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, ...rest: InputArguments<I, [options?: AbortOptions]>): Promise<StartResult>;
     /** The same as `startOrchestrationVersioned`. */
-    startOrchestrationVersionedTyped<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, input: NoInfer<I>, version: string): Promise<StartResult>;
+    startOrchestrationVersionedTyped<I = unknown>(instanceId: string, orchestration: string | OrchestrationDefinition<I, unknown>, input: NoInfer<I>, version: string, options?: AbortOptions): Promise<StartResult>;
     /**
      * Starts an instance and gives its handle. Starting the same id with the same name and input again gives the handle of the
      * running one; with another name or input it rejects with {@link InstanceExistsError}.
@@ -234,15 +234,16 @@ export declare class Client extends ActivityQueue {
     start<O = unknown, I = unknown>(orchestration: string | OrchestrationDefinition<I, O>, ...rest: InputArguments<I, [options?: StartOptions & AbortOptions]>): Promise<OrchestrationHandle<O>>;
     /**
      * Starts many instances, thousands in one transaction, and tells of each whether it was made. Bad items reject before
-     * anything is started. When it rejects later a part may have been started; the same call with the same ids does the rest.
+     * anything is started. When it rejects later, also because of a `signal`, a part may have been started; the same call with the
+     * same ids does the rest.
      *
      * @example
      * const started = await client.startMany(orders.map((order) => ({ orchestration: 'checkout', id: `order-${order.id}`, input: order })))
      * const fresh = started.filter(({ created }) => created)
      */
     startMany<const T extends readonly StartItem[]>(items: T & {
-        readonly [K in keyof T]: StartItemInput<T[K]>;
-    }): Promise<StartedItem[]>;
+        readonly [K in keyof T]: T[K] & StartItemInput<T[K]>;
+    }, options?: AbortOptions): Promise<StartedItem[]>;
     /** The handle of an instance, without asking whether it exists. */
     handle<O = unknown>(instanceId: string): OrchestrationHandle<O>;
     /**
@@ -260,9 +261,9 @@ export declare class Client extends ActivityQueue {
      * Asks an instance to stop. `accepted` is false when there is none of this id or it has ended; what is accepted takes effect:
      * the instance never completes.
      */
-    cancelInstance(instanceId: string, reason?: string): Promise<SendResult>;
+    cancelInstance(instanceId: string, reason?: string, options?: AbortOptions): Promise<SendResult>;
     /** The same as `cancelInstance`. */
-    cancelOrchestration(instanceId: string, reason?: string): Promise<SendResult>;
+    cancelOrchestration(instanceId: string, reason?: string, options?: AbortOptions): Promise<SendResult>;
     /** Raises a one-shot event; one that nobody waits for yet is kept. */
     raiseEvent<T = unknown>(instanceId: string, event: string | EventDefinition<T>, ...data: InputArguments<T, [options?: SendOptions]>): Promise<SendResult>;
     /** Appends a message to a queue of an instance. */
@@ -636,11 +637,11 @@ export declare class OrchestrationHandle<O = unknown> {
      */
     result(options?: WaitOptions): Promise<O>;
     /** How the instance stands. */
-    status(): Promise<OrchestrationStatus>;
+    status(options?: AbortOptions): Promise<OrchestrationStatus>;
     /** Asks the instance to stop. */
-    cancel(reason?: string): Promise<SendResult>;
+    cancel(reason?: string, options?: AbortOptions): Promise<SendResult>;
     /** Raises a one-shot event. */
-    raise<T = unknown>(event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult>;
+    raise<T = unknown>(event: string | EventDefinition<T>, ...data: InputArguments<T, [options?: SendOptions]>): Promise<SendResult>;
 }
 
 /**
@@ -1713,7 +1714,7 @@ declare abstract class ActivityQueue extends Management {
      * @example
      * await client.enqueueActivity('mail', { to: 'ann@example.org' }, { id: 'welcome-ann', delayMs: 60_000, retry: { maxAttempts: 5 } })
      */
-    enqueueActivity<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, ...rest: InputArguments<I, [options?: EnqueueOptions]>): Promise<ActivityHandle<O>>;
+    enqueueActivity<O = unknown, I = unknown>(activity: string | ActivityDefinition<I, O>, ...rest: InputArguments<I, [options?: EnqueueOptions & AbortOptions]>): Promise<ActivityHandle<O>>;
     /**
      * Queues many activities: thousands with one commit. Nothing is kept of those that succeed unless they say so with
      * `retention`. Stored in pieces of 1000, each whole or not at all; when it rejects half way, the same call with the same ids
@@ -1723,14 +1724,14 @@ declare abstract class ActivityQueue extends Management {
      * await client.enqueueActivities(users.map((user) => ({ activity: 'mail', input: user, id: `news-7-${user.id}` })))
      */
     enqueueActivities<const T extends readonly EnqueueItem[]>(items: T & {
-        readonly [K in keyof T]: EnqueueItemInput<T[K]>;
-    }): Promise<{
+        readonly [K in keyof T]: T[K] & EnqueueItemInput<T[K]>;
+    }, options?: AbortOptions): Promise<{
         -readonly [K in keyof T]: ActivityHandle<EnqueueItemOutput<T[K]>>;
     }>;
     /** The handle of a standalone activity, without asking whether it exists. */
     activityHandle<O = unknown>(id: string): ActivityHandle<O>;
     /** How a standalone activity stands; `NotFound` when nothing is stored about it. */
-    getActivity<O = unknown>(id: string): Promise<ActivityInfo<O>>;
+    getActivity<O = unknown>(id: string, options?: AbortOptions): Promise<ActivityInfo<O>>;
     /**
      * Lists standalone activities by id, a page at a time: waiting, running and ended ones, as far as they are stored.
      *
@@ -1738,23 +1739,23 @@ declare abstract class ActivityQueue extends Management {
      * const dead = await client.listActivities({ status: 'Failed', name: 'mail' })
      * for (const { id } of dead.activities) await client.retryActivity(id)
      */
-    listActivities(filter?: ActivityFilter): Promise<ActivityPage>;
+    listActivities(filter?: ActivityFilter, options?: AbortOptions): Promise<ActivityPage>;
     /** Stops a standalone activity that has not ended; `cancelled` is false when there is none. See {@link ActivityHandle.cancel}. */
-    cancelActivity(id: string, reason?: string): Promise<{
+    cancelActivity(id: string, reason?: string, options?: AbortOptions): Promise<{
         cancelled: boolean;
     }>;
     /**
      * Queues a failed, poisoned or cancelled standalone activity anew: due now, with all its tries. `retried` is false when there
      * is none of this id.
      */
-    retryActivity(id: string): Promise<{
+    retryActivity(id: string, options?: AbortOptions): Promise<{
         retried: boolean;
     }>;
     /**
      * Forgets a standalone activity that has ended; its id is free then. `deleted` is false when nothing is stored about it.
      * Rejects with code `STILL_RUNNING` when it has not ended.
      */
-    deleteActivity(id: string): Promise<{
+    deleteActivity(id: string, options?: AbortOptions): Promise<{
         deleted: boolean;
     }>;
 }
@@ -1829,7 +1830,7 @@ declare abstract class Management {
     /** How an instance stands, the output as JSON text. */
     getStatus(instanceId: string, options?: AbortOptions): Promise<OrchestrationStatus>;
     /** The same as `getStatus`. */
-    getOrchestrationStatus(instanceId: string): Promise<OrchestrationStatus>;
+    getOrchestrationStatus(instanceId: string, options?: AbortOptions): Promise<OrchestrationStatus>;
     /**
      * Waits until the version of the custom status is higher than `lastSeenVersion`, or the instance has ended. Rejects with
      * {@link TimeoutError} when the time is over.
@@ -1845,17 +1846,17 @@ declare abstract class Management {
      */
     waitForStatusChange<O = unknown>(instanceId: string, lastSeenVersion: number, pollIntervalMs?: number, timeout?: number | WaitOptions, options?: AbortOptions): Promise<OrchestrationResult<O>>;
     /** What is known about an instance; rejects when there is none. */
-    getInstanceInfo(instanceId: string): Promise<InstanceInfo>;
+    getInstanceInfo(instanceId: string, options?: AbortOptions): Promise<InstanceInfo>;
     /** What is known about one execution of an instance; rejects when there is none. */
-    getExecutionInfo(instanceId: string, executionId: number): Promise<ExecutionInfo>;
+    getExecutionInfo(instanceId: string, executionId: number, options?: AbortOptions): Promise<ExecutionInfo>;
     /** Numbers of the executions of an instance, ascending; the first is 1 unless it was pruned. */
-    listExecutions(instanceId: string): Promise<number[]>;
+    listExecutions(instanceId: string, options?: AbortOptions): Promise<number[]>;
     /** The recorded events of an execution, in order. */
-    readExecutionHistory(instanceId: string, executionId: number): Promise<HistoryEvent[]>;
+    readExecutionHistory(instanceId: string, executionId: number, options?: AbortOptions): Promise<HistoryEvent[]>;
     /** Ids of all instances, newest first. For many of them take `listInstances`. */
-    listAllInstances(): Promise<string[]>;
+    listAllInstances(options?: AbortOptions): Promise<string[]>;
     /** Ids of the instances with a status, newest first; cancelled ones count as `Failed`. */
-    listInstancesByStatus(status: string): Promise<string[]>;
+    listInstancesByStatus(status: string, options?: AbortOptions): Promise<string[]>;
     /**
      * One page of the instances that pass a filter, newest first.
      *
@@ -1867,7 +1868,7 @@ declare abstract class Management {
      *   cursor = page.cursor
      * } while (cursor !== undefined)
      */
-    listInstances(filter?: InstanceFilter): Promise<InstancePage>;
+    listInstances(filter?: InstanceFilter, options?: AbortOptions): Promise<InstancePage>;
     /**
      * Why an instance is not running, from the engine itself: what it waits for, who has it, what is wrong. Works for every id,
      * also for one that nobody knows.
@@ -1875,7 +1876,7 @@ declare abstract class Management {
      * @example
      * console.log(String(await client.explain('order-17')))
      */
-    explain(instanceId: string): Promise<Explanation>;
+    explain(instanceId: string, options?: AbortOptions): Promise<Explanation>;
     /**
      * Continues a parked instance where it stands, after a deploy of code that fits its history. One that still does not fit is
      * parked again. Rejects when there is no such instance.
@@ -1883,9 +1884,9 @@ declare abstract class Management {
      * @example
      * for (const { instanceId } of (await client.listInstances({ parked: true })).instances) await client.resume(instanceId)
      */
-    resume(instanceId: string): Promise<ResumeResult>;
+    resume(instanceId: string, options?: AbortOptions): Promise<ResumeResult>;
     /** Continues all parked instances that pass a filter, and tells how many these are. */
-    resumeBulk(filter?: ResumeFilter): Promise<{
+    resumeBulk(filter?: ResumeFilter, options?: AbortOptions): Promise<{
         resumed: number;
     }>;
     /**
@@ -1897,32 +1898,32 @@ declare abstract class Management {
      * const { instances } = await client.listInstances({ code: 'POISONED' })
      * for (const { instanceId } of instances) await client.retryInstance(instanceId)
      */
-    retryInstance(instanceId: string): Promise<RetryResult>;
+    retryInstance(instanceId: string, options?: AbortOptions): Promise<RetryResult>;
     /** An instance with all its descendants; rejects when there is none. */
-    getInstanceTree(instanceId: string): Promise<InstanceTree>;
+    getInstanceTree(instanceId: string, options?: AbortOptions): Promise<InstanceTree>;
     /**
      * Deletes an instance with all its descendants, or nothing. A child cannot be deleted alone. An instance that runs, or has
      * a descendant that runs, is deleted with `force` only: its activities are told to stop, and what they still do is ignored.
      */
     deleteInstance(instanceId: string, force?: boolean | {
         force?: boolean;
-    }): Promise<DeleteResult>;
+    }, options?: AbortOptions): Promise<DeleteResult>;
     /** Deletes instances that have ended, oldest first, with their descendants; running ones and children are passed over. */
-    deleteInstanceBulk(filter?: BulkFilter): Promise<DeleteResult>;
+    deleteInstanceBulk(filter?: BulkFilter, options?: AbortOptions): Promise<DeleteResult>;
     /** Deletes old executions of an instance that continued as new; never the current one. */
-    pruneExecutions(instanceId: string, options?: PruneOptions): Promise<PruneResult>;
+    pruneExecutions(instanceId: string, options?: PruneOptions & AbortOptions): Promise<PruneResult>;
     /** The same for many instances, running ones included; children are passed over. */
-    pruneExecutionsBulk(filter?: BulkFilter, options?: PruneOptions): Promise<PruneResult>;
+    pruneExecutionsBulk(filter?: BulkFilter, options?: PruneOptions & AbortOptions): Promise<PruneResult>;
     /** Counts of everything. It reads all instances: for dashboards, not for every request. */
-    getSystemMetrics(): Promise<SystemMetrics>;
+    getSystemMetrics(options?: AbortOptions): Promise<SystemMetrics>;
     /** How much work waits that a runtime could take now. */
-    getQueueDepths(): Promise<QueueDepths>;
+    getQueueDepths(options?: AbortOptions): Promise<QueueDepths>;
     /** Size of the current execution of an instance; null when there is none. */
-    getOrchestrationStats(instanceId: string): Promise<OrchestrationStats | null>;
+    getOrchestrationStats(instanceId: string, options?: AbortOptions): Promise<OrchestrationStats | null>;
     /** The value that an instance keeps under a key, also after its end; null when there is none. */
-    getValue(instanceId: string, key: string): Promise<string | null>;
+    getValue(instanceId: string, key: string, options?: AbortOptions): Promise<string | null>;
     /** All values that an instance keeps, by key. */
-    getKvAllValues(instanceId: string): Promise<Record<string, string>>;
+    getKvAllValues(instanceId: string, options?: AbortOptions): Promise<Record<string, string>>;
     /**
      * Waits until an instance keeps a value under a key, and gives it. Rejects with {@link TimeoutError} when the time is over: 30 s
      * by default.

@@ -27,6 +27,14 @@ export function signalOf(options: AbortOptions | undefined | null): AbortSignal 
   return signal as AbortSignal
 }
 
+/** The signal of options, and the options without it; what is no object is left for its own check. */
+export function splitSignal<T extends AbortOptions>(options: T | undefined | null): { signal: AbortSignal | undefined; others: Omit<T, 'signal'> } {
+  const given = options ?? ({} as T)
+  if (typeof given !== 'object') return { signal: undefined, others: given }
+  const { signal: _signal, ...others } = given
+  return { signal: signalOf(given), others }
+}
+
 /** The time limit and the signal of a wait: a number of ms, or options in its place or after it. */
 export function waitOf(given: number | WaitOptions | undefined, more: AbortOptions | undefined, fallbackMs: number): { timeoutMs: number; signal: AbortSignal | undefined } {
   const isOptions = typeof given === 'object' && given !== null

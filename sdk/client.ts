@@ -3,7 +3,7 @@
  *
  * Arguments are checked and encoded before anything is sent; a bad one rejects and leaves nothing behind.
  */
-import { type AbortOptions, type WaitOptions, abortable, signalOf, waitOf } from './abort.js'
+import { type AbortOptions, type WaitOptions, abortable, signalOf, splitSignal, waitOf } from './abort.js'
 import { randomUUID } from 'node:crypto'
 import { ActivityQueue } from './activity/queue.js'
 import { type SendOptions, keyOf } from './send-options.js'
@@ -98,9 +98,9 @@ export class Client extends ActivityQueue {
   async startOrchestration<I = unknown>(
     instanceId: string,
     orchestration: string | OrchestrationDefinition<I, unknown>,
-    ...rest: InputArguments<I>
+    ...rest: InputArguments<I, [options?: AbortOptions]>
   ): Promise<StartResult> {
-    const { created } = await this.#start(instanceId, orchestration, rest[0], {})
+    const { created } = await this.#start(instanceId, orchestration, rest[0], {}, signalOf(rest[1]))
     return { created }
   }
 
@@ -110,12 +110,13 @@ export class Client extends ActivityQueue {
     orchestration: string | OrchestrationDefinition<I, unknown>,
     input: NoInfer<I>,
     version: string,
+    options?: AbortOptions,
   ): Promise<StartResult> {
     if (typeof version !== 'string' && version !== undefined && version !== null) {
       const message = 'version must be a string: the order is (instanceId, orchestration, input, version)'
       throw invalidArgument(typeof input === 'string' ? `${message}; were input and version swapped?` : message)
     }
-    const { created } = await this.#start(instanceId, orchestration, input, { version })
+    const { created } = await this.#start(instanceId, orchestration, input, { version }, signalOf(options))
     return { created }
   }
 
@@ -123,7 +124,7 @@ export class Client extends ActivityQueue {
   async startOrchestrationTyped<I = unknown>(
     instanceId: string,
     orchestration: string | OrchestrationDefinition<I, unknown>,
-    ...rest: InputArguments<I>
+    ...rest: InputArguments<I, [options?: AbortOptions]>
   ): Promise<StartResult> {
     return await this.startOrchestration<I>(instanceId, orchestration, ...rest)
   }
@@ -134,8 +135,9 @@ export class Client extends ActivityQueue {
     orchestration: string | OrchestrationDefinition<I, unknown>,
     input: NoInfer<I>,
     version: string,
+    options?: AbortOptions,
   ): Promise<StartResult> {
-    return await this.startOrchestrationVersioned<I>(instanceId, orchestration, input, version)
+    return await this.startOrchestrationVersioned<I>(instanceId, orchestration, input, version, options)
   }
 
   /**
@@ -146,8 +148,7 @@ export class Client extends ActivityQueue {
     orchestration: string | OrchestrationDefinition<I, O>,
     ...rest: InputArguments<I, [options?: StartOptions & AbortOptions]>
   ): Promise<OrchestrationHandle<O>> {
-    const { signal: _signal, ...options } = rest[1] ?? {}
-    const signal = signalOf(rest[1])
+    const { signal, others: options } = splitSignal(rest[1])
     checkKeys(options, 'options', START_KEYS)
     const id = options.id ?? randomUUID()
     const { created, same } = await this.#start(id, orchestration, rest[0], options, signal)
@@ -160,13 +161,18 @@ export class Client extends ActivityQueue {
 
   /**
    * Starts many instances, thousands in one transaction, and tells of each whether it was made. Bad items reject before
-   * anything is started. When it rejects later a part may have been started; the same call with the same ids does the rest.
+   * anything is started. When it rejects later, also because of a `signal`, a part may have been started; the same call with the
+   * same ids does the rest.
    *
    * @example
    * const started = await client.startMany(orders.map((order) => ({ orchestration: 'checkout', id: `order-${order.id}`, input: order })))
    * const fresh = started.filter(({ created }) => created)
    */
-  async startMany<const T extends readonly StartItem[]>(items: T & { readonly [K in keyof T]: StartItemInput<T[K]> }): Promise<StartedItem[]> {
+  async startMany<const T extends readonly StartItem[]>(
+    items: T & { readonly [K in keyof T]: T[K] & StartItemInput<T[K]> },
+    options?: AbortOptions,
+  ): Promise<StartedItem[]> {
+    const signal = signalOf(options)
     if (!Array.isArray(items)) throw invalidArgument(`items must be an array, not ${kindOf(items)}`)
     const ids: string[] = []
     const texts: string[] = []
@@ -181,7 +187,8 @@ export class Client extends ActivityQueue {
     }
     const started: StartedItem[] = []
     for (const slice of slices(texts)) {
-      for (const reply of JSON.parse(unwrap(await this.#native.start(`[${slice.join(',')}]`))) as StartReply[]) {
+      const outcome = await abortable(this.#native, signal, (ticket) => this.#native.start(`[${slice.join(',')}]`, ticket))
+      for (const reply of JSON.parse(unwrap(outcome)) as StartReply[]) {
         started.push({ id: ids[started.length] as string, created: reply.created, same: reply.same })
       }
     }
@@ -258,16 +265,16 @@ export class Client extends ActivityQueue {
    * Asks an instance to stop. `accepted` is false when there is none of this id or it has ended; what is accepted takes effect:
    * the instance never completes.
    */
-  async cancelInstance(instanceId: string, reason = ''): Promise<SendResult> {
+  async cancelInstance(instanceId: string, reason = '', options?: AbortOptions): Promise<SendResult> {
     const id = checkInstanceId(instanceId)
     const text = String(reason)
     if (!text.isWellFormed() || text.includes('\0')) throw invalidArgument('reason must be well-formed Unicode without NUL')
-    return await this.#send('cancel', id, '', encode(null, 'data'), text)
+    return await this.#send('cancel', id, '', encode(null, 'data'), text, { signal: signalOf(options) })
   }
 
   /** The same as `cancelInstance`. */
-  async cancelOrchestration(instanceId: string, reason = ''): Promise<SendResult> {
-    return await this.cancelInstance(instanceId, reason)
+  async cancelOrchestration(instanceId: string, reason = '', options?: AbortOptions): Promise<SendResult> {
+    return await this.cancelInstance(instanceId, reason, options)
   }
 
   /** Raises a one-shot event; one that nobody waits for yet is kept. */

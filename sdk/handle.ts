@@ -1,11 +1,12 @@
 /**
  * Handles: one instance with the client that talks to it.
  */
-import { type WaitOptions, signalOf } from './abort.js'
+import { type AbortOptions, type WaitOptions, signalOf } from './abort.js'
 import type { Client, SendResult } from './client.js'
 import type { EventDefinition, InputArguments } from './define.js'
 import { orchestrationError } from './error-payload.js'
 import { CancelledError } from './errors.js'
+import type { SendOptions } from './send-options.js'
 import type { InstanceRecord, OrchestrationStatus } from './status.js'
 import { checkWhole } from './ids.js'
 
@@ -52,17 +53,17 @@ export class OrchestrationHandle<O = unknown> {
   }
 
   /** How the instance stands. */
-  async status(): Promise<OrchestrationStatus> {
-    return await this.#client.getStatus(this.id)
+  async status(options?: AbortOptions): Promise<OrchestrationStatus> {
+    return await this.#client.getStatus(this.id, options)
   }
 
   /** Asks the instance to stop. */
-  async cancel(reason = ''): Promise<SendResult> {
-    return await this.#client.cancelInstance(this.id, reason)
+  async cancel(reason = '', options?: AbortOptions): Promise<SendResult> {
+    return await this.#client.cancelInstance(this.id, reason, options)
   }
 
   /** Raises a one-shot event. */
-  async raise<T = unknown>(event: string | EventDefinition<T>, ...data: InputArguments<T>): Promise<SendResult> {
+  async raise<T = unknown>(event: string | EventDefinition<T>, ...data: InputArguments<T, [options?: SendOptions]>): Promise<SendResult> {
     return await this.#client.raiseEvent<T>(this.id, event, ...data)
   }
 }

@@ -2,8 +2,9 @@
  * The half of the client that looks and tidies up: status, lists, trees, sizes, deleting, pruning.
  *
  * Nothing here needs a runtime. Filters and options are checked before anything is asked; an unknown key is refused by name.
+ * Every call takes `{ signal }` as its last argument.
  */
-import { type AbortOptions, type WaitOptions, abortable, pauseFor, signalOf, waitOf } from './abort.js'
+import { type AbortOptions, type WaitOptions, abortable, pauseFor, signalOf, splitSignal, waitOf } from './abort.js'
 import { HoldfastError, TimeoutError } from './errors.js'
 import { type Explanation, type ExplanationRecord, explanationOf } from './explain.js'
 import { checkInstanceId, checkName, checkWhole } from './ids.js'
@@ -80,8 +81,8 @@ export abstract class Management {
   }
 
   /** The same as `getStatus`. */
-  async getOrchestrationStatus(instanceId: string): Promise<OrchestrationStatus> {
-    return await this.getStatus(instanceId)
+  async getOrchestrationStatus(instanceId: string, options?: AbortOptions): Promise<OrchestrationStatus> {
+    return await this.getStatus(instanceId, options)
   }
 
   /**
@@ -123,41 +124,42 @@ export abstract class Management {
   }
 
   /** What is known about an instance; rejects when there is none. */
-  async getInstanceInfo(instanceId: string): Promise<InstanceInfo> {
-    const record = await this.#get(instanceId)
+  async getInstanceInfo(instanceId: string, options?: AbortOptions): Promise<InstanceInfo> {
+    const record = await this.#get(instanceId, signalOf(options))
     if (record === null) throw notFound(`Instance ${instanceId} not found`)
     return infoOf(record)
   }
 
   /** What is known about one execution of an instance; rejects when there is none. */
-  async getExecutionInfo(instanceId: string, executionId: number): Promise<ExecutionInfo> {
+  async getExecutionInfo(instanceId: string, executionId: number, options?: AbortOptions): Promise<ExecutionInfo> {
     const instance = checkInstanceId(instanceId)
     const execution = checkWhole(executionId, 'executionId', 1)
-    const record = await this.#ask<ExecutionRecord | null>({ op: 'execution', instance, execution })
+    const record = await this.#ask<ExecutionRecord | null>({ op: 'execution', instance, execution }, options)
     if (record === null) throw notFound(`Execution ${execution} of instance ${instance} not found`)
     return executionOf(execution, record)
   }
 
   /** Numbers of the executions of an instance, ascending; the first is 1 unless it was pruned. */
-  async listExecutions(instanceId: string): Promise<number[]> {
-    return await this.#ask<number[]>({ op: 'executions', instance: checkInstanceId(instanceId) })
+  async listExecutions(instanceId: string, options?: AbortOptions): Promise<number[]> {
+    return await this.#ask<number[]>({ op: 'executions', instance: checkInstanceId(instanceId) }, options)
   }
 
   /** The recorded events of an execution, in order. */
-  async readExecutionHistory(instanceId: string, executionId: number): Promise<HistoryEvent[]> {
+  async readExecutionHistory(instanceId: string, executionId: number, options?: AbortOptions): Promise<HistoryEvent[]> {
     const id = checkInstanceId(instanceId)
     const execution = checkWhole(executionId, 'executionId', 1)
-    return historyOf(JSON.parse(unwrap(await this.#native.history(id, execution))) as HistoryRecord[])
+    const outcome = await abortable(this.#native, signalOf(options), (ticket) => this.#native.history(id, execution, ticket))
+    return historyOf(JSON.parse(unwrap(outcome)) as HistoryRecord[])
   }
 
   /** Ids of all instances, newest first. For many of them take `listInstances`. */
-  async listAllInstances(): Promise<string[]> {
-    return await this.#ask<string[]>({ op: 'ids' })
+  async listAllInstances(options?: AbortOptions): Promise<string[]> {
+    return await this.#ask<string[]>({ op: 'ids' }, options)
   }
 
   /** Ids of the instances with a status, newest first; cancelled ones count as `Failed`. */
-  async listInstancesByStatus(status: string): Promise<string[]> {
-    return await this.#ask<string[]>({ op: 'ids', status: String(status) })
+  async listInstancesByStatus(status: string, options?: AbortOptions): Promise<string[]> {
+    return await this.#ask<string[]>({ op: 'ids', status: String(status) }, options)
   }
 
   /**
@@ -171,8 +173,8 @@ export abstract class Management {
    *   cursor = page.cursor
    * } while (cursor !== undefined)
    */
-  async listInstances(filter: InstanceFilter = {}): Promise<InstancePage> {
-    const page = await this.#ask<PageRecord>({ op: 'list', ...filterOf(filter) })
+  async listInstances(filter: InstanceFilter = {}, options?: AbortOptions): Promise<InstancePage> {
+    const page = await this.#ask<PageRecord>({ op: 'list', ...filterOf(filter) }, options)
     const result: InstancePage = { instances: page.instances.map(summaryOf) }
     if (page.next !== null) result.cursor = cursorOf(page.next)
     return result
@@ -185,8 +187,9 @@ export abstract class Management {
    * @example
    * console.log(String(await client.explain('order-17')))
    */
-  async explain(instanceId: string): Promise<Explanation> {
-    return explanationOf(await this.#ask<ExplanationRecord>({ op: 'explain', instance: checkInstanceId(instanceId) }))
+  async explain(instanceId: string, options?: AbortOptions): Promise<Explanation> {
+    const request = { op: 'explain', instance: checkInstanceId(instanceId) }
+    return explanationOf(await this.#ask<ExplanationRecord>(request, options))
   }
 
   /**
@@ -196,13 +199,13 @@ export abstract class Management {
    * @example
    * for (const { instanceId } of (await client.listInstances({ parked: true })).instances) await client.resume(instanceId)
    */
-  async resume(instanceId: string): Promise<ResumeResult> {
-    return await this.#ask<ResumeResult>({ op: 'resume', instance: checkInstanceId(instanceId) })
+  async resume(instanceId: string, options?: AbortOptions): Promise<ResumeResult> {
+    return await this.#ask<ResumeResult>({ op: 'resume', instance: checkInstanceId(instanceId) }, options)
   }
 
   /** Continues all parked instances that pass a filter, and tells how many these are. */
-  async resumeBulk(filter: ResumeFilter = {}): Promise<{ resumed: number }> {
-    return await this.#ask<{ resumed: number }>({ op: 'resumeBulk', ...resumingOf(filter) })
+  async resumeBulk(filter: ResumeFilter = {}, options?: AbortOptions): Promise<{ resumed: number }> {
+    return await this.#ask<{ resumed: number }>({ op: 'resumeBulk', ...resumingOf(filter) }, options)
   }
 
   /**
@@ -214,14 +217,14 @@ export abstract class Management {
    * const { instances } = await client.listInstances({ code: 'POISONED' })
    * for (const { instanceId } of instances) await client.retryInstance(instanceId)
    */
-  async retryInstance(instanceId: string): Promise<RetryResult> {
-    return await this.#ask<RetryResult>({ op: 'retry', instance: checkInstanceId(instanceId) })
+  async retryInstance(instanceId: string, options?: AbortOptions): Promise<RetryResult> {
+    return await this.#ask<RetryResult>({ op: 'retry', instance: checkInstanceId(instanceId) }, options)
   }
 
   /** An instance with all its descendants; rejects when there is none. */
-  async getInstanceTree(instanceId: string): Promise<InstanceTree> {
+  async getInstanceTree(instanceId: string, options?: AbortOptions): Promise<InstanceTree> {
     const rootId = checkInstanceId(instanceId)
-    const allIds = await this.#ask<string[]>({ op: 'tree', instance: rootId })
+    const allIds = await this.#ask<string[]>({ op: 'tree', instance: rootId }, options)
     if (allIds.length === 0) throw notFound(`Instance ${rootId} not found`)
     return { rootId, allIds, size: allIds.length }
   }
@@ -230,40 +233,45 @@ export abstract class Management {
    * Deletes an instance with all its descendants, or nothing. A child cannot be deleted alone. An instance that runs, or has
    * a descendant that runs, is deleted with `force` only: its activities are told to stop, and what they still do is ignored.
    */
-  async deleteInstance(instanceId: string, force: boolean | { force?: boolean } = false): Promise<DeleteResult> {
-    return await this.#ask<DeleteResult>({ op: 'delete', instance: checkInstanceId(instanceId), force: forceOf(force) })
+  async deleteInstance(instanceId: string, force: boolean | { force?: boolean } = false, options?: AbortOptions): Promise<DeleteResult> {
+    const request = { op: 'delete', instance: checkInstanceId(instanceId), force: forceOf(force) }
+    return await this.#ask<DeleteResult>(request, options)
   }
 
   /** Deletes instances that have ended, oldest first, with their descendants; running ones and children are passed over. */
-  async deleteInstanceBulk(filter: BulkFilter = {}): Promise<DeleteResult> {
-    return await this.#ask<DeleteResult>({ op: 'deleteBulk', roots: bulkOf(filter) })
+  async deleteInstanceBulk(filter: BulkFilter = {}, options?: AbortOptions): Promise<DeleteResult> {
+    return await this.#ask<DeleteResult>({ op: 'deleteBulk', roots: bulkOf(filter) }, options)
   }
 
   /** Deletes old executions of an instance that continued as new; never the current one. */
-  async pruneExecutions(instanceId: string, options: PruneOptions = {}): Promise<PruneResult> {
-    return await this.#ask<PruneResult>({ op: 'prune', instance: checkInstanceId(instanceId), retention: pruningOf(options) })
+  async pruneExecutions(instanceId: string, options: PruneOptions & AbortOptions = {}): Promise<PruneResult> {
+    const { signal, others } = splitSignal(options)
+    const request = { op: 'prune', instance: checkInstanceId(instanceId), retention: pruningOf(others) }
+    return await this.#ask<PruneResult>(request, { signal })
   }
 
   /** The same for many instances, running ones included; children are passed over. */
-  async pruneExecutionsBulk(filter: BulkFilter = {}, options: PruneOptions = {}): Promise<PruneResult> {
-    return await this.#ask<PruneResult>({ op: 'pruneBulk', roots: bulkOf(filter), retention: pruningOf(options) })
+  async pruneExecutionsBulk(filter: BulkFilter = {}, options: PruneOptions & AbortOptions = {}): Promise<PruneResult> {
+    const { signal, others } = splitSignal(options)
+    const request = { op: 'pruneBulk', roots: bulkOf(filter), retention: pruningOf(others) }
+    return await this.#ask<PruneResult>(request, { signal })
   }
 
   /** Counts of everything. It reads all instances: for dashboards, not for every request. */
-  async getSystemMetrics(): Promise<SystemMetrics> {
-    return await this.#ask<SystemMetrics>({ op: 'metrics' })
+  async getSystemMetrics(options?: AbortOptions): Promise<SystemMetrics> {
+    return await this.#ask<SystemMetrics>({ op: 'metrics' }, options)
   }
 
   /** How much work waits that a runtime could take now. */
-  async getQueueDepths(): Promise<QueueDepths> {
-    const { turns, activities } = await this.#ask<{ turns: number; activities: number }>({ op: 'depths' })
+  async getQueueDepths(options?: AbortOptions): Promise<QueueDepths> {
+    const { turns, activities } = await this.#ask<{ turns: number; activities: number }>({ op: 'depths' }, options)
     return { orchestratorQueue: turns, workerQueue: activities, timerQueue: 0 }
   }
 
   /** Size of the current execution of an instance; null when there is none. */
-  async getOrchestrationStats(instanceId: string): Promise<OrchestrationStats | null> {
+  async getOrchestrationStats(instanceId: string, options?: AbortOptions): Promise<OrchestrationStats | null> {
     const instance = checkInstanceId(instanceId)
-    const stats = await this.#ask<StatsRecord | null>({ op: 'stats', instance })
+    const stats = await this.#ask<StatsRecord | null>({ op: 'stats', instance }, options)
     if (stats === null) return null
     return {
       historyEventCount: stats.events,
@@ -275,13 +283,15 @@ export abstract class Management {
   }
 
   /** The value that an instance keeps under a key, also after its end; null when there is none. */
-  async getValue(instanceId: string, key: string): Promise<string | null> {
-    return await this.#ask<string | null>({ op: 'value', instance: checkInstanceId(instanceId), key: checkName(key, 'key') })
+  async getValue(instanceId: string, key: string, options?: AbortOptions): Promise<string | null> {
+    const request = { op: 'value', instance: checkInstanceId(instanceId), key: checkName(key, 'key') }
+    return await this.#ask<string | null>(request, options)
   }
 
   /** All values that an instance keeps, by key. */
-  async getKvAllValues(instanceId: string): Promise<Record<string, string>> {
-    return Object.fromEntries(await this.#ask<[string, string][]>({ op: 'values', instance: checkInstanceId(instanceId) }))
+  async getKvAllValues(instanceId: string, options?: AbortOptions): Promise<Record<string, string>> {
+    const request = { op: 'values', instance: checkInstanceId(instanceId) }
+    return Object.fromEntries(await this.#ask<[string, string][]>(request, options))
   }
 
   /**
@@ -295,7 +305,7 @@ export abstract class Management {
     const { timeoutMs, signal } = waitOf(timeout, options, WAIT_MS)
     const end = performance.now() + timeoutMs
     for (let pause = 5; ; pause = Math.min(pause * 2, MAX_VALUE_PAUSE_MS)) {
-      const value = await this.getValue(instanceId, key)
+      const value = await this.getValue(instanceId, key, { signal })
       if (value !== null) return value
       const left = end - performance.now()
       if (left <= 0) {
@@ -317,8 +327,9 @@ export abstract class Management {
     return text === null || text === undefined ? null : (JSON.parse(text) as InstanceRecord | null)
   }
 
-  async #ask<T>(request: { op: string; [field: string]: unknown }): Promise<T> {
-    return JSON.parse(unwrap(await this.#native.manage(JSON.stringify(request)))) as T
+  async #ask<T>(request: { op: string; [field: string]: unknown }, options?: AbortOptions): Promise<T> {
+    const text = JSON.stringify(request)
+    return JSON.parse(unwrap(await abortable(this.#native, signalOf(options), (ticket) => this.#native.manage(text, ticket)))) as T
   }
 }
 

@@ -45,9 +45,9 @@ export interface NativeClient {
   send(itemJson: string, ticket?: number): Promise<Outcome<string>>
   get(id: string, ticket?: number): Promise<Outcome<string | null>>
   wait(id: string, timeoutMs: number, ticket?: number): Promise<Outcome<string | null>>
-  history(id: string, execution: number): Promise<Outcome<string>>
+  history(id: string, execution: number, ticket?: number): Promise<Outcome<string>>
   /** `{ named, tasks: [{ id, name, input, … }] }` gives `{ created, same }` each. */
-  enqueue(tasksJson: string): Promise<Outcome<string>>
+  enqueue(tasksJson: string, ticket?: number): Promise<Outcome<string>>
   /** A request `{ op, … }` about standalone activities; the answer depends on the op. */
   standalone(requestJson: string, ticket?: number): Promise<Outcome<string>>
   /** A request `{ op, … }`; the answer depends on the op. */

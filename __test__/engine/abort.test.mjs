@@ -50,6 +50,20 @@ test('abort: a signal aborted already refuses a call before anything is sent', a
   const { acquires } = world.provider.stats().pool
   const calls = [
     client.start('main', 1, { id: 'one', signal }),
+    client.startOrchestration('one', 'main', 1, { signal }),
+    client.startOrchestrationTyped('one', 'main', 1, { signal }),
+    client.startOrchestrationVersioned('one', 'main', 1, '1.0.0', { signal }),
+    client.startOrchestrationVersionedTyped('one', 'main', 1, '1.0.0', { signal }),
+    client.startMany([{ orchestration: 'main', id: 'one' }], { signal }),
+    client.cancelInstance('one', 'why', { signal }),
+    client.cancelOrchestration('one', 'why', { signal }),
+    client.handle('one').cancel('why', { signal }),
+    client.handle('one').status({ signal }),
+    client.handle('one').raise('go', 1, { signal }),
+    client.enqueueActivity('mail', 1, { signal }),
+    client.enqueueActivities([{ activity: 'mail', input: 1 }], { signal }),
+    client.activityHandle('job').cancel('why', { signal }),
+    client.activityHandle('job').status({ signal }),
     client.raiseEvent('one', 'go', 1, { signal }),
     client.enqueueEvent('one', 'mail', 1, { signal }),
     client.getStatus('one', { signal }),
@@ -58,6 +72,69 @@ test('abort: a signal aborted already refuses a call before anything is sent', a
   for (const call of calls) assert.equal(await thrown(call), reason)
   assert.equal(world.provider.stats().pool.acquires, acquires)
   assert.deepEqual(await world.rows(), before)
+})
+
+test('abort: every call of the client takes a signal', async (t) => {
+  const { client } = await liveWorld(t)
+  const before = {
+    getOrchestrationStatus: ['one'],
+    getInstanceInfo: ['one'],
+    getExecutionInfo: ['one', 1],
+    listExecutions: ['one'],
+    readExecutionHistory: ['one', 1],
+    listAllInstances: [],
+    listInstancesByStatus: ['Failed'],
+    listInstances: [{}],
+    explain: ['one'],
+    resume: ['one'],
+    resumeBulk: [{}],
+    retryInstance: ['one'],
+    getInstanceTree: ['one'],
+    deleteInstance: ['one', true],
+    deleteInstanceBulk: [{}],
+    pruneExecutions: ['one'],
+    pruneExecutionsBulk: [{}],
+    getSystemMetrics: [],
+    getQueueDepths: [],
+    getOrchestrationStats: ['one'],
+    getValue: ['one', 'key'],
+    getKvAllValues: ['one'],
+    waitForValue: ['one', 'key'],
+    getActivity: ['job'],
+    listActivities: [{}],
+    cancelActivity: ['job', 'why'],
+    retryActivity: ['job'],
+    deleteActivity: ['job'],
+  }
+  const signal = AbortSignal.abort('enough')
+  for (const [name, given] of Object.entries(before)) assert.equal(await thrown(client[name](...given, { signal })), 'enough', name)
+  const elsewhere = ['start', 'waitFor', 'raise', 'enqueue', 'cancelInstance', 'cancelOrchestration', 'getStatus']
+  const local = ['constructor', 'handle', 'activityHandle', 'pollForEnd', 'audit']
+  for (let proto = Object.getPrototypeOf(client); proto !== Object.prototype; proto = Object.getPrototypeOf(proto)) {
+    for (const name of Object.getOwnPropertyNames(proto)) {
+      const known = name in before || local.includes(name) || elsewhere.some((start) => name.startsWith(start))
+      assert.ok(known, `${name} has no case here`)
+    }
+  }
+})
+
+test('abort: many starts and tasks in flight are given up, and what is left can be done again', async (t) => {
+  const { client } = await liveWorld(t)
+  const items = Array.from({ length: 9000 }, (_, i) => ({ orchestration: 'main', id: `order-${i}`, input: i }))
+  const controller = new AbortController()
+  const starting = thrown(client.startMany(items, { signal: controller.signal }))
+  setImmediate(() => controller.abort('enough'))
+  assert.equal(await starting, 'enough')
+  const started = await client.startMany(items)
+  assert.ok(started.every(({ same }) => same))
+  assert.equal((await client.getQueueDepths()).orchestratorQueue, items.length)
+  const tasks = items.map(({ id, input }) => ({ activity: 'mail', id, input }))
+  const second = new AbortController()
+  const queueing = thrown(client.enqueueActivities(tasks, { signal: second.signal }))
+  setImmediate(() => second.abort('enough'))
+  assert.equal(await queueing, 'enough')
+  await client.enqueueActivities(tasks)
+  assert.equal((await client.getQueueDepths()).workerQueue, tasks.length)
 })
 
 test('abort: a call that waits for a connection leaves the queue, one in flight takes its connection along', async (t) => {

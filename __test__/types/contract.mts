@@ -173,6 +173,23 @@ const charged = await client.enqueueActivities(orders.map((order) => ({ activity
 same<Equal<typeof charged, ActivityHandle<Receipt>[]>>()
 // @ts-expect-error the input is an order
 await client.enqueueActivities([{ activity: charge, input: 5 }])
+// Every call can be given up: its options come last.
+const { signal } = new AbortController()
+await client.startOrchestration('order-6', checkout, { id: 1, cents: 2 }, { signal })
+await client.startOrchestrationTyped('order-6', 'by name', null, { signal })
+await client.startOrchestrationVersioned('order-6', 'by name', null, '1.0.0', { signal })
+await client.startOrchestrationVersionedTyped('order-6', 'by name', null, '1.0.0', { signal })
+await client.startMany([{ orchestration: checkout, input: { id: 1, cents: 2 } }], { signal })
+await client.cancelInstance('order-6', 'why', { signal })
+await client.enqueueActivity(charge, { id: 1, cents: 2 }, { id: 'job', signal })
+await client.enqueueActivities([{ activity: charge, input: { id: 1, cents: 2 } }], { signal })
+await client.listInstances({}, { signal })
+await client.pruneExecutions('order-6', { signal })
+await client.activityHandle('job').cancel('why', { signal })
+// @ts-expect-error a signal is an AbortSignal
+await client.cancelInstance('order-6', 'why', { signal: 'now' })
+// @ts-expect-error the options come after the input
+await client.startOrchestration('order-6', checkout, { signal })
 
 try {
   await client.waitForOrchestrationTyped<Receipt>('order-2', 1000)

@@ -1,7 +1,7 @@
 /**
  * The handle of a standalone activity: an id with the client that talks about it.
  */
-import { type WaitOptions, signalOf } from '../abort.js'
+import { type AbortOptions, type WaitOptions, signalOf } from '../abort.js'
 import { activityError, type ErrorPayload } from '../error-payload.js'
 import { CancelledError, HoldfastError, TimeoutError } from '../errors.js'
 import { checkWhole } from '../ids.js'
@@ -56,16 +56,16 @@ export class ActivityHandle<O = unknown> {
   }
 
   /** How it stands; `NotFound` when nothing is stored about it. */
-  async status(): Promise<ActivityInfo<O>> {
-    return await this.#queue.getActivity<O>(this.id)
+  async status(options?: AbortOptions): Promise<ActivityInfo<O>> {
+    return await this.#queue.getActivity<O>(this.id, options)
   }
 
   /**
    * Stops it: it never starts, or its signal is aborted (at once in this process, within a heartbeat interval elsewhere).
    * `cancelled` is false when it has ended.
    */
-  async cancel(reason = ''): Promise<{ cancelled: boolean }> {
-    return await this.#queue.cancelActivity(this.id, reason)
+  async cancel(reason = '', options?: AbortOptions): Promise<{ cancelled: boolean }> {
+    return await this.#queue.cancelActivity(this.id, reason, options)
   }
 }
 

@@ -3,7 +3,7 @@
  *
  * Arguments are checked and encoded before anything is sent. Nothing here needs a runtime.
  */
-import { abortable } from '../abort.js'
+import { type AbortOptions, abortable, signalOf, splitSignal } from '../abort.js'
 import type { ActivityDefinition, InputArguments } from '../define.js'
 import { HoldfastError, InstanceExistsError, ofItem } from '../errors.js'
 import { checkName, checkWhole, invalidArgument } from '../ids.js'
@@ -58,10 +58,11 @@ export abstract class ActivityQueue extends Management {
    */
   async enqueueActivity<O = unknown, I = unknown>(
     activity: string | ActivityDefinition<I, O>,
-    ...rest: InputArguments<I, [options?: EnqueueOptions]>
+    ...rest: InputArguments<I, [options?: EnqueueOptions & AbortOptions]>
   ): Promise<ActivityHandle<O>> {
-    const task = await encodeTask(activity, rest[0], rest[1] ?? {}, SINGLE_RETENTION_MS)
-    const [made] = await this.#enqueue([task])
+    const { signal, others } = splitSignal(rest[1])
+    const task = await encodeTask(activity, rest[0], others, SINGLE_RETENTION_MS)
+    const [made] = await this.#enqueue([task], { signal })
     return this.#handles<O>([task], made === undefined ? [] : [made])[0] as ActivityHandle<O>
   }
 
@@ -74,7 +75,8 @@ export abstract class ActivityQueue extends Management {
    * await client.enqueueActivities(users.map((user) => ({ activity: 'mail', input: user, id: `news-7-${user.id}` })))
    */
   async enqueueActivities<const T extends readonly EnqueueItem[]>(
-    items: T & { readonly [K in keyof T]: EnqueueItemInput<T[K]> },
+    items: T & { readonly [K in keyof T]: T[K] & EnqueueItemInput<T[K]> },
+    options?: AbortOptions,
   ): Promise<{ -readonly [K in keyof T]: ActivityHandle<EnqueueItemOutput<T[K]>> }> {
     if (!Array.isArray(items)) throw invalidArgument('enqueueActivities takes a list')
     const tasks: EncodedTask[] = []
@@ -82,7 +84,7 @@ export abstract class ActivityQueue extends Management {
       tasks.push(await ofItem(i, async () => await encodeTask(item.activity, item.input, item, 0)))
     }
     const made: Made[] = []
-    for (const piece of pieces(tasks)) made.push(...(await this.#enqueue(piece)))
+    for (const piece of pieces(tasks)) made.push(...(await this.#enqueue(piece, options)))
     return this.#handles<never>(tasks, made) as unknown as { -readonly [K in keyof T]: ActivityHandle<EnqueueItemOutput<T[K]>> }
   }
 
@@ -92,8 +94,8 @@ export abstract class ActivityQueue extends Management {
   }
 
   /** How a standalone activity stands; `NotFound` when nothing is stored about it. */
-  async getActivity<O = unknown>(id: string): Promise<ActivityInfo<O>> {
-    const record = await this.#ask<ActivityRecord | null>({ op: 'get', id: checkName(id, 'activity id') })
+  async getActivity<O = unknown>(id: string, options?: AbortOptions): Promise<ActivityInfo<O>> {
+    const record = await this.#ask<ActivityRecord | null>({ op: 'get', id: checkName(id, 'activity id') }, signalOf(options))
     return record === null ? { id, status: 'NotFound' } : activityInfoOf<O>(record)
   }
 
@@ -104,37 +106,37 @@ export abstract class ActivityQueue extends Management {
    * const dead = await client.listActivities({ status: 'Failed', name: 'mail' })
    * for (const { id } of dead.activities) await client.retryActivity(id)
    */
-  async listActivities(filter: ActivityFilter = {}): Promise<ActivityPage> {
-    const { activities, next } = await this.#ask<{ activities: ActivityRecord[]; next: string | null }>({
-      op: 'list',
-      ...activityFilterOf(filter),
-    })
+  async listActivities(filter: ActivityFilter = {}, options?: AbortOptions): Promise<ActivityPage> {
+    const { activities, next } = await this.#ask<{ activities: ActivityRecord[]; next: string | null }>(
+      { op: 'list', ...activityFilterOf(filter) },
+      signalOf(options),
+    )
     const page: ActivityPage = { activities: activities.map((record) => activityInfoOf(record)) }
     if (next !== null) page.cursor = next
     return page
   }
 
   /** Stops a standalone activity that has not ended; `cancelled` is false when there is none. See {@link ActivityHandle.cancel}. */
-  async cancelActivity(id: string, reason = ''): Promise<{ cancelled: boolean }> {
+  async cancelActivity(id: string, reason = '', options?: AbortOptions): Promise<{ cancelled: boolean }> {
     const text = String(reason)
     if (!text.isWellFormed() || text.includes('\0')) throw invalidArgument('reason must be well-formed Unicode without NUL')
-    return await this.#ask({ op: 'cancel', id: checkName(id, 'activity id'), reason: text })
+    return await this.#ask({ op: 'cancel', id: checkName(id, 'activity id'), reason: text }, signalOf(options))
   }
 
   /**
    * Queues a failed, poisoned or cancelled standalone activity anew: due now, with all its tries. `retried` is false when there
    * is none of this id.
    */
-  async retryActivity(id: string): Promise<{ retried: boolean }> {
-    return await this.#ask({ op: 'retry', id: checkName(id, 'activity id') })
+  async retryActivity(id: string, options?: AbortOptions): Promise<{ retried: boolean }> {
+    return await this.#ask({ op: 'retry', id: checkName(id, 'activity id') }, signalOf(options))
   }
 
   /**
    * Forgets a standalone activity that has ended; its id is free then. `deleted` is false when nothing is stored about it.
    * Rejects with code `STILL_RUNNING` when it has not ended.
    */
-  async deleteActivity(id: string): Promise<{ deleted: boolean }> {
-    return await this.#ask({ op: 'delete', id: checkName(id, 'activity id') })
+  async deleteActivity(id: string, options?: AbortOptions): Promise<{ deleted: boolean }> {
+    return await this.#ask({ op: 'delete', id: checkName(id, 'activity id') }, signalOf(options))
   }
 
   /** @internal The ended task; null when the time is over first, `'unknown'` when nothing is stored about it. */
@@ -147,10 +149,10 @@ export abstract class ActivityQueue extends Management {
     return unknown ? 'unknown' : ended
   }
 
-  async #enqueue(tasks: readonly EncodedTask[]): Promise<Made[]> {
+  async #enqueue(tasks: readonly EncodedTask[], options: AbortOptions | undefined): Promise<Made[]> {
     const isNamed = tasks.some((task) => task.isNamed)
     const text = `{"named":${isNamed},"tasks":[${tasks.map((task) => task.text).join(',')}]}`
-    return JSON.parse(unwrap(await this.#native.enqueue(text))) as Made[]
+    return JSON.parse(unwrap(await abortable(this.#native, signalOf(options), (ticket) => this.#native.enqueue(text, ticket)))) as Made[]
   }
 
   #handles<O>(tasks: readonly EncodedTask[], made: readonly Made[]): ActivityHandle<O>[] {

@@ -118,11 +118,13 @@ impl JsClient {
         env: &'env Env,
         instance: String,
         execution: i64,
+        ticket: Option<u32>,
     ) -> napi::Result<PromiseRaw<'env, JsTextOutcome>> {
         let sides = Arc::clone(&self.sides);
         life::promise(env, async move {
-            let history: Result<String> = wire::history(&sides.inner, &instance, execution).await;
-            history.into()
+            let history = wire::history(&sides.inner, &instance, execution);
+            let told: Result<String> = sides.tickets.run(ticket, history).await;
+            told.into()
         })
     }
 
@@ -132,9 +134,12 @@ impl JsClient {
         &self,
         env: &'env Env,
         tasks: String,
+        ticket: Option<u32>,
     ) -> napi::Result<PromiseRaw<'env, JsTextOutcome>> {
         let sides = Arc::clone(&self.sides);
-        life::promise(env, async move { standalone_wire::enqueue(&sides.standalone, &tasks).await.into() })
+        life::promise(env, async move {
+            sides.tickets.run(ticket, standalone_wire::enqueue(&sides.standalone, &tasks)).await.into()
+        })
     }
 
     /// Carries out a request about standalone activities; JSON in, JSON out.
