@@ -16,6 +16,7 @@ mod hub_herd;
 mod lease_claim;
 mod lease_recovery;
 mod lease_settle;
+mod liveness_reports;
 mod pool;
 mod store_commit;
 mod store_coverage;
