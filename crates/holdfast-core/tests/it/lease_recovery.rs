@@ -1,4 +1,6 @@
 //! Heartbeats, recovery and goodbye (L9, V1, V2, V4, V7, V8).
+//!
+//! length: the rules of one protocol, on the same few ways to age a node.
 
 use holdfast_core::store::{
     Fence, NodeKey,
@@ -170,6 +172,21 @@ async fn a_node_that_was_late_itself_or_may_not_recovers_nobody() {
     let guarded = HeartbeatTimes { recovery: Recovery::Forbidden, ..times() };
     assert!(beat_with(&store, &node, &[], &[], guarded).await.recovered_nodes.is_empty());
     assert_eq!(beat(&store, &node, &[], &[]).await.recovered_nodes, ["dead"]);
+}
+
+#[tokio::test]
+async fn a_node_is_heard_while_somebody_has_locked_a_queue() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    beat(&store, &node, &[Fence(1)], &[]).await;
+    age(&store, &node, 20).await;
+    let other = store.another().await;
+    other.run("begin; lock table @turn_queue in access exclusive mode").await;
+    assert!(beat(&store, &node, &[Fence(1)], &[]).await.alive);
+    let young = "select heartbeat_at > clock_timestamp() - interval '10 s' from @node";
+    assert!(store.holds(young).await);
+    other.run("commit").await;
+    assert_eq!(beat(&store, &node, &[Fence(1)], &[]).await.gone_turns, [Fence(1)], "it asks again");
 }
 
 /// A node without a past.
