@@ -23,7 +23,7 @@ const { values: options } = parseArgs({
 })
 
 /** Every round trip of the slow network takes as long as a claim, and a cycle of four turns takes six of them. */
-const LIMIT_MS = { proxy: 1_800_000 }
+const LIMIT_MS = { proxy: 3_600_000 }
 
 if (!options['no-build'] && (await run(process.execPath, [path.join(root, 'scripts/build.mjs')])).code !== 0) process.exit(1)
 const { startTestServer } = await import('./lib/server.mjs')
