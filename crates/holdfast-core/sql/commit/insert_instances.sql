@@ -1,5 +1,6 @@
 -- Starts instances that do not exist: clients' starts, and children and detached starts of surviving turns. The turn
--- row gets its name and is due now, or when the start says.
+-- row gets its name and is due now, or when the start says. It is missing where the instance had ended when the commit began
+-- and was deleted since: it is made then.
 -- Rows: the starts given. Locks: instance rows, ascending, under their turn rows' locks. Index: turn_queue_pkey,
 -- instance_pkey.
 -- $1 instances text[]
@@ -27,18 +28,19 @@ with created as (
       $9::bigint[], $10::bigint[]) with ordinality
     as start (instance, name, version, input, parent_instance, parent_execution, parent_event, tag, delay_ms,
               start_at_ms, ix)
-  where exists (select from /*schema*/turn_queue q where q.instance = start.instance and q.name is null)
+  where not exists (select from /*schema*/turn_queue q where q.instance = start.instance and q.name is not null)
   order by start.instance collate "C", start.ix
   on conflict (instance) do nothing
   returning instance, name, version, starts_at
 ),
 made_due as (
-  update /*schema*/turn_queue q
-  set name = created.name,
-      version = created.version,
-      due_at = greatest(clock_timestamp(), created.starts_at),
-      starts_at = created.starts_at
+  insert into /*schema*/turn_queue as q (instance, name, version, due_at, starts_at)
+  select created.instance, created.name, created.version, greatest(clock_timestamp(), created.starts_at), created.starts_at
   from created
-  where q.instance = created.instance
+  on conflict (instance) do update
+  set name = excluded.name,
+      version = excluded.version,
+      due_at = excluded.due_at,
+      starts_at = excluded.starts_at
 )
 select created.instance from created

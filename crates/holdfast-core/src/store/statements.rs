@@ -167,6 +167,7 @@ statements! {
     manage_list_children: "manage/list_children", [TEXT_ARRAY, TEXT, TEXT, TEXT, INT8, INT8, TEXT, INT8, INT8, BOOL, TEXT, TEXT, TEXT];
     manage_list_executions: "manage/list_executions", [TEXT];
     manage_list_roots: "manage/list_roots", [BOOL, INT8, INT8, TEXT, INT8, INT8];
+    manage_lock_instances: "manage/lock_instances", [TEXT_ARRAY];
     manage_lock_tree: "manage/lock_tree", [TEXT_ARRAY];
     manage_pick_roots: "manage/pick_roots", [TEXT_ARRAY, BOOL, INT8];
     manage_prune: "manage/prune", [TEXT, INT8, INT8, INT8];

@@ -21,6 +21,7 @@ mod pool;
 mod store_commit;
 mod store_coverage;
 mod store_crossing;
+mod store_deletes;
 mod store_harness;
 mod store_look;
 mod store_manage;

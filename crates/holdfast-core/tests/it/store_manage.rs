@@ -464,7 +464,7 @@ impl Store {
     }
 
     /// Until test SQL holds.
-    async fn wait_for(&self, condition: &str) {
+    pub(crate) async fn wait_for(&self, condition: &str) {
         for _ in 0..1_000 {
             if self.holds(condition).await {
                 return;

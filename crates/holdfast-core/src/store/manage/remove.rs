@@ -1,7 +1,8 @@
 //! Deleting trees and pruning executions.
 //!
 //! A tree goes in one transaction that locks its turn rows first: a commit for one of its members is either before it
-//! and seen, or after it and fenced, because the row with the fence is gone. It never deletes part of a tree.
+//! and seen, or after it and fenced, because the row with the fence is gone. Its instance rows come next: who runs an ended
+//! instance again is before it and seen, or finds none. It never deletes part of a tree.
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -52,6 +53,7 @@ pub async fn delete_tree(
             &statements.settings,
             &[
                 (&statements.manage_lock_tree, &[&ids]),
+                (&statements.manage_lock_instances, &[&ids]),
                 (&statements.manage_delete_tree, &[&root.instance, &root.created_at_us, &members, &force]),
             ],
         )
