@@ -1082,12 +1082,32 @@ export interface ReplayVersionRange {
 /** The same as {@link JsRuntimeOptions}. */
 export type RuntimeOptions = JsRuntimeOptions;
 
-/** What code written for Entra hands over; see {@link PostgresProvider.connectWithEntra}. */
+/** A token, and when it ends in ms since 1970, as `@azure/identity` gives it. */
+export interface AccessToken {
+    token: string;
+    expiresOnTimestamp?: number;
+}
+
+/** How {@link PostgresProvider.connectWithEntra} gets its tokens. */
 export interface EntraOptions {
+    /**
+     * Gives a token for an audience: at the connect, and again before the last one ends.
+     *
+     * @example
+     * const credential = new DefaultAzureCredential()        // of @azure/identity
+     * { getToken: (audience) => credential.getToken(audience) }
+     */
+    getToken?: (audience: string) => PromiseLike<AccessToken | string | null> | AccessToken | string;
+    /** What the token is for. Default: `https://ossrdbms-aad.database.windows.net/.default`. */
     audience?: string;
-    maxConnections?: number;
-    acquireTimeoutMs?: number;
+    /** Longest time between two tokens, in ms; at least 1000. Default: 20 minutes. */
     refreshIntervalMs?: number;
+    /** Connections of the pool. Default: that of `maxClients`. */
+    maxConnections?: number;
+    /** Longest wait for one, in ms. Default: that of `acquireTimeoutMs` of the pool. */
+    acquireTimeoutMs?: number;
+    /** Encryption, as in a URL. Default: `require`. */
+    sslmode?: 'disable' | 'allow' | 'prefer' | 'require' | 'verify-ca' | 'verify-full';
 }
 
 /** Numbers of a connection pool at one moment; what is counted is counted since the pool was made. */
@@ -1151,12 +1171,18 @@ export declare class PostgresProvider {
     /** The same in a schema of another name, which is made when it is missing. */
     static connectWithSchema(url: string | undefined, schema: string, options?: PoolOptions): Promise<PostgresProvider>;
     /**
-     * Not there: tokens of Microsoft Entra end after an hour, and the pool does not fetch new ones. Always rejects, with
-     * `ENTRA_UNSUPPORTED` and what to do instead.
+     * Connects with tokens instead of a password, as Microsoft Entra wants it: `options.getToken` gives one, now and each time
+     * before the last one ends. What fetches tokens is yours, such as `@azure/identity`. TLS is required unless `sslmode` says less.
+     *
+     * @example
+     * const credential = new DefaultAzureCredential()
+     * const provider = await PostgresProvider.connectWithEntra('app.postgres.database.azure.com', 5432, 'main', 'app@example.org', {
+     *   getToken: (audience) => credential.getToken(audience),
+     * })
      */
-    static connectWithEntra(host: string, port: number, database: string, user: string, _options?: EntraOptions): Promise<PostgresProvider>;
-    /** Not there, like `connectWithEntra`. */
-    static connectWithSchemaAndEntra(host: string, port: number, database: string, user: string, _schema: string, _options?: EntraOptions): Promise<PostgresProvider>;
+    static connectWithEntra(host: string, port: number, database: string, user: string, options?: EntraOptions): Promise<PostgresProvider>;
+    /** The same in a schema of another name. */
+    static connectWithSchemaAndEntra(host: string, port: number, database: string, user: string, schema: string, options?: EntraOptions): Promise<PostgresProvider>;
     /**
      * Every option with its value in force and where it comes from; a URL without its password.
      *

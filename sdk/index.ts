@@ -69,7 +69,8 @@ export type {
   ReplayVersionRange,
   RuntimeOptions,
 } from './options.js'
-export { type EntraOptions, type PoolStats, PostgresProvider, type ProviderSource, type ProviderStats, closeAll } from './provider.js'
+export type { AccessToken, EntraOptions } from './entra.js'
+export { type PoolStats, PostgresProvider, type ProviderSource, type ProviderStats, closeAll } from './provider.js'
 export { type ActivityOptions, OrchestrationContext, type ResultOf } from './replay/context.js'
 export type { RaceResult, Settled } from './replay/joins.js'
 export type { StepContext, StepFunction, StepOptions } from './replay/local.js'

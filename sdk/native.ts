@@ -24,6 +24,8 @@ export interface NativeProvider {
   close(): Promise<Outcome<null>>
   warm(): Promise<Outcome<null>>
   probeDirectSession(): Promise<Outcome<null>>
+  /** Connections opened from here on show it. */
+  setPassword(password: string): void
   stats(): string
   /** Rings when there are events to take; keeps no process alive. */
   listen(bell: () => void): void

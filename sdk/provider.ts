@@ -2,6 +2,7 @@
  * Providers: where the state lives. The only one is PostgreSQL: given by URL, by the environment, or, in development only, a
  * server that this package starts itself.
  */
+import { type EntraOptions, entraTarget } from './entra.js'
 import { HoldfastError, errorOfCode } from './errors.js'
 import { EventEmission, type EventKind, type EventListener } from './events.js'
 import { checkName, invalidArgument, kindOf } from './ids.js'
@@ -58,14 +59,6 @@ export interface ProviderStats {
   pool: PoolStats
   /** What this provider's clients and runtimes did, for people and dashboards; names may come and go. */
   counters: Record<string, number>
-}
-
-/** What code written for Entra hands over; see {@link PostgresProvider.connectWithEntra}. */
-export interface EntraOptions {
-  audience?: string
-  maxConnections?: number
-  acquireTimeoutMs?: number
-  refreshIntervalMs?: number
 }
 
 /** Schema of the tables unless another is named. */
@@ -148,29 +141,29 @@ export class PostgresProvider {
   }
 
   /**
-   * Not there: tokens of Microsoft Entra end after an hour, and the pool does not fetch new ones. Always rejects, with
-   * `ENTRA_UNSUPPORTED` and what to do instead.
+   * Connects with tokens instead of a password, as Microsoft Entra wants it: `options.getToken` gives one, now and each time
+   * before the last one ends. What fetches tokens is yours, such as `@azure/identity`. TLS is required unless `sslmode` says less.
+   *
+   * @example
+   * const credential = new DefaultAzureCredential()
+   * const provider = await PostgresProvider.connectWithEntra('app.postgres.database.azure.com', 5432, 'main', 'app@example.org', {
+   *   getToken: (audience) => credential.getToken(audience),
+   * })
    */
-  static async connectWithEntra(
-    host: string,
-    port: number,
-    database: string,
-    user: string,
-    _options?: EntraOptions,
-  ): Promise<PostgresProvider> {
-    throw entraUnsupported('Entra', host, port, database, user)
+  static async connectWithEntra(host: string, port: number, database: string, user: string, options?: EntraOptions): Promise<PostgresProvider> {
+    return await openWithTokens('Entra', { host, port, database, user }, DEFAULT_SCHEMA, options)
   }
 
-  /** Not there, like `connectWithEntra`. */
+  /** The same in a schema of another name. */
   static async connectWithSchemaAndEntra(
     host: string,
     port: number,
     database: string,
     user: string,
-    _schema: string,
-    _options?: EntraOptions,
+    schema: string,
+    options?: EntraOptions,
   ): Promise<PostgresProvider> {
-    throw entraUnsupported('schema and Entra', host, port, database, user)
+    return await openWithTokens('schema and Entra', { host, port, database, user }, checkName(schema, 'schema', MAX_SCHEMA_BYTES), options)
   }
 
   /**
@@ -318,11 +311,18 @@ function prefixed(error: HoldfastError): HoldfastError {
   return errorOfCode(`Failed to connect to PostgreSQL: ${error.message}`, { code, retryable, retryAfterMs, cause: error })
 }
 
-function entraUnsupported(how: string, host: string, port: number, database: string, user: string): HoldfastError {
-  const message =
-    `Failed to connect with ${how}: the pool of this version does not renew Entra tokens. Give the role '${user}' a password or a ` +
-    `client certificate, or run a pooler that fetches tokens, and use PostgresProvider.connect('postgres://…@${host}:${port}/${database}?sslmode=require')`
-  return new HoldfastError(message, { code: 'ENTRA_UNSUPPORTED' })
+async function openWithTokens(
+  how: string,
+  place: { host: string; port: number; database: string; user: string },
+  schema: string,
+  options: EntraOptions | undefined,
+): Promise<PostgresProvider> {
+  const target = await entraTarget(how, place, options)
+  let stop = (): void => {}
+  const address: Address = { url: target.url, source: 'argument', release: async () => stop() }
+  const provider = await connectTo(address, schema, resolvePoolOptions(target.pool), PostgresProvider.make)
+  stop = target.renew((token) => provider[NATIVE].setPassword(token))
+  return provider
 }
 
 const nothing = async (): Promise<void> => {}

@@ -118,7 +118,7 @@ test('data of events and queues is checked when it is sent', async (t) => {
 
 test('a job with an input that its schema refuses is not queued; a list says which', async () => {
   const { provider } = await fakeProvider()
-  const client = new Client(provider)
+  const client = new holdfast.Client(provider)
   const work = defineActivity('work', async () => 1, { input: text })
   await assert.rejects(client.enqueueActivity(work, 5), refused(/^input of activity 'work' does not fit its schema: expected a text$/))
   const items = [{ activity: work, input: 'fine' }, { activity: work, input: 5 }]

@@ -82,6 +82,12 @@ impl JsPostgresProvider {
         life::promise(env, async move { provider.pool().probe_direct().await.into() })
     }
 
+    /// Connections opened from here on show this password.
+    #[napi]
+    pub fn set_password(&self, password: String) {
+        self.inner.pool().set_password(password);
+    }
+
     /// Closes every hub and every pool of the process.
     #[napi]
     pub async fn close_all() -> JsOutcome {

@@ -3,7 +3,12 @@
 //! Each host has the whole connect limit, so a host that accepts and never answers does not hide the next one. Errors
 //! name hosts and database, never user or password. It keeps no session.
 
-use std::{collections::hash_map::RandomState, hash::BuildHasher, time::Duration};
+use std::{
+    collections::hash_map::RandomState,
+    hash::BuildHasher,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use tokio_postgres::{Client, Config, NoTls, config::SslMode, error::SqlState};
 
@@ -17,6 +22,7 @@ use super::{
     security::{Way, Ways},
     session::{Session, SessionPurpose},
     target::Target,
+    url::Secret,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -25,7 +31,11 @@ pub(super) struct Connector {
     hot: Route,
     direct: Route,
     query_limit: Duration,
+    renewed: Renewed,
 }
+
+/// A password that takes the place of the URL's for every session opened from then on.
+type Renewed = Arc<Mutex<Option<Secret>>>;
 
 /// One way to the database.
 struct Route {
@@ -35,15 +45,23 @@ struct Route {
     application_name: String,
     connect_limit: Duration,
     named_statements: bool,
+    renewed: Renewed,
 }
 
 impl Connector {
     pub(super) fn new(endpoints: Endpoints, config: &PoolConfig) -> Result<Self> {
+        let renewed = Renewed::default();
         Ok(Self {
-            hot: Route::new(endpoints.hot, !endpoints.hot_pooled, config)?,
-            direct: Route::new(endpoints.direct, !endpoints.direct_pooled, config)?,
+            hot: Route::new(endpoints.hot, !endpoints.hot_pooled, config, &renewed)?,
+            direct: Route::new(endpoints.direct, !endpoints.direct_pooled, config, &renewed)?,
             query_limit: config.query_timeout,
+            renewed,
         })
+    }
+
+    /// Sessions opened from here on show this password; those that are open stay.
+    pub(super) fn set_password(&self, password: String) {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Secret(password));
     }
 
     pub(super) fn redacted_url(&self) -> &str {
@@ -79,7 +97,7 @@ impl Connector {
 }
 
 impl Route {
-    fn new(target: Target, named_statements: bool, config: &PoolConfig) -> Result<Self> {
+    fn new(target: Target, named_statements: bool, config: &PoolConfig, renewed: &Renewed) -> Result<Self> {
         let default_name = || config.application_name.clone();
         Ok(Self {
             ways: target.security.ways(target.direct_negotiation)?,
@@ -87,6 +105,7 @@ impl Route {
             application_name: target.application_name.clone().unwrap_or_else(default_name),
             connect_limit: target.connect_timeout.unwrap_or(config.connect_timeout),
             named_statements,
+            renewed: Arc::clone(renewed),
             target,
         })
     }
@@ -151,9 +170,11 @@ impl Route {
         if let Some(user) = &target.user {
             config.user(user);
         }
-        if let Some(password) = &target.password {
+        let renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(password) = renewed.as_ref().or(target.password.as_ref()) {
             config.password(&password.0);
         }
+        drop(renewed);
         if let Some(database) = &target.database {
             config.dbname(database);
         }

@@ -162,6 +162,12 @@ impl Pool {
         say_goodbye(self.give_up()).await;
     }
 
+    /// Sessions opened from here on show this password instead of the URL's; those that are open stay. It counts for every
+    /// share of the pool.
+    pub fn set_password(&self, password: String) {
+        self.shared.connector().set_password(password);
+    }
+
     /// The URL without credentials.
     pub fn redacted_url(&self) -> &str {
         self.shared.connector().redacted_url()
