@@ -96,7 +96,7 @@ async function outage() {
 /** The tests of blocked loops and held pools, with a minute instead of seconds. */
 async function blocked() {
   const server = path.join(root, 'scripts/lib/server.mjs')
-  const tests = ['--test', '--test-name-pattern', 'blocking|heartbeats go on', path.join(root, '__test__/engine/liveness.test.mjs')]
+  const tests = ['--test', '--test-name-pattern', 'blocking|heartbeats and renewals go on', path.join(root, '__test__/engine/liveness.test.mjs')]
   const env = { HOLDFAST_TEST_BLOCK_MS: '60000' }
   return (await run(process.execPath, [server, process.execPath, ...tests], { env })).code === 0
 }

@@ -209,16 +209,20 @@ describe('signals', { concurrency: 2 }, () => {
   })
 })
 
-test('heartbeats go on while every connection of the pool waits for a lock', async (t) => {
+test('heartbeats and renewals go on while every connection of the pool waits for a lock', async (t) => {
   const [url, schema] = [databaseUrl(), freshSchema()]
   const provider = await PostgresProvider.connectWithSchema(url, schema, { maxClients: 2 })
   t.after(() => provider.close())
   const runtime = new Runtime(provider, QUICK)
-  runtime.registerOrchestration('nothing', async () => {})
+  let tell
+  const begins = new Promise((resolve) => (tell = resolve))
+  runtime.registerActivity('hold', (ctx) => new Promise((resolve) => (tell(), ctx.signal.addEventListener('abort', resolve))))
   await runtime.start()
   t.after(() => runtime.shutdown(0))
   const outside = new pg.Client(url)
   await outside.connect()
+  await new Client(provider).enqueueActivity('hold')
+  await begins
   await outside.query(`begin; set local search_path to ${schema}; lock table instance in access exclusive mode`)
   const client = new Client(provider)
   let ends = false
@@ -240,6 +244,10 @@ test('heartbeats go on while every connection of the pool waits for a lock', asy
   assert.ok(beats() >= before + BLOCK_MS / QUICK.heartbeatIntervalMs / 2)
   assert.equal(provider.stats().counters.heartbeatsFailed, 0)
   assert.equal(runtime.health().fenced, false)
+  // Its lease of a second was renewed all the time: nobody claimed it again.
+  const { rows } = await outside.query('select deliveries, due_at > clock_timestamp() as held from activity_queue')
+  assert.deepEqual(rows, [{ deliveries: 1, held: true }])
+  assert.equal(provider.stats().counters.leasesLost, 0)
   ends = true
   await outside.query('rollback')
   await outside.end()
