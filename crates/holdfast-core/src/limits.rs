@@ -67,6 +67,9 @@ pub const WAIT_POLL_BASE: Duration = Duration::from_millis(5);
 /// Waiters look at the database at least this often: one look serves all waiters of a process.
 pub const WAIT_POLL_MAX: Duration = Duration::from_millis(100);
 
+/// Ids that one look of the waiters asks for: a look stays far below its time limit, whatever else the database does.
+pub const WAIT_LOOK_IDS: usize = 1000;
+
 /// Longest id of a node: with the other columns it stays well below the 2704 bytes that an index entry may have.
 pub const MAX_NODE_ID_BYTES: usize = 512;
 

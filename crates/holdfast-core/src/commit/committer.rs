@@ -20,7 +20,7 @@ use crate::{
     clock,
     commit::{
         queue::{Pending, Queue, weigh},
-        told::Told,
+        told::{self, Told},
     },
     error::{Error, ErrorKind, Result},
     failpoint, limits,
@@ -350,6 +350,7 @@ impl Worker {
                 again.push(pending);
             }
         }
+        told::of_delay(&self.events, &again, error);
         self.queue.push_front(again);
     }
 }

@@ -1,12 +1,32 @@
-//! The promise that an item's owner hears of its end, whatever becomes of the worker that has it.
+//! The promise that an item's owner hears of its end, whatever becomes of the worker that has it; and what others hear of
+//! items that are tried again and again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use serde_json::json;
+
 use crate::{
-    commit::{Settled, committer::closed},
-    error::Result,
+    commit::{Settled, committer::closed, queue::Pending},
+    error::{Error, Result},
     store::commit::CommitOutcome,
+    telemetry::{Events, Level},
 };
+
+/// The engine's own items are never lost: they are tried again until the provider closes, at most [`limits::RETRY_MAX`] apart.
+/// From the fourth run on that is told, each time when they have had twice as many.
+pub(super) fn of_delay(events: &Events, again: &[Pending], error: &Error) {
+    let runs = again.iter().map(|pending| pending.runs).max().unwrap_or(0);
+    if runs < 4 || !runs.is_power_of_two() {
+        return;
+    }
+    let text = format!(
+        "{} items were not committed in {runs} runs and are tried again: {}",
+        again.len(),
+        error.text_without_data()
+    );
+    let fields = json!({ "items": again.len(), "runs": runs, "code": error.kind().code() });
+    events.emit("commits-delayed", Level::Warn, text, fields);
+}
 
 /// Tells what became of an item also when its worker panicked with it: it is as if the provider were closed, its lease
 /// goes back.

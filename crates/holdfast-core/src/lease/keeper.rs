@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_was_settled_meanwhile_is_not_held_again() {
+    fn sh_09_a_lease_that_was_settled_meanwhile_is_not_held_again() {
         let keeper = keeper(8_000);
         let start = Instant::now();
         keeper.hold(Kind::Turn, Fence(1), start);

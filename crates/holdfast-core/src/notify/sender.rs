@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hint_names_who_ended_until_the_names_do_not_fit() {
+    fn ev_13_a_hint_names_who_ended_until_the_names_do_not_fit() {
         let mut hint = Hint::default();
         hint.add_ended("order-17");
         assert_eq!(

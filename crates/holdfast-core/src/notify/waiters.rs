@@ -146,9 +146,7 @@ impl<A: Awaited> Worker<A> {
                     }
                 }
             };
-            if !ids.is_empty()
-                && let Err(error) = self.look(&ids).await
-            {
+            if let Err(error) = self.look_at_all(&ids).await {
                 tracing::debug!(waiting = ids.len(), error = %error.full_text(), "no look for what has ended");
                 // The database is away: the poll goes on and each waiter has its own limit.
                 tokio::time::sleep(limits::WAIT_POLL_MAX).await;
@@ -158,6 +156,14 @@ impl<A: Awaited> Worker<A> {
 
     fn longest_poll(&self) -> Duration {
         if self.hints.is_listening() { limits::WAIT_POLL_LISTENING } else { limits::WAIT_POLL_MAX }
+    }
+
+    /// However many wait, one statement asks for few: those in front do not wait for the answer to all.
+    async fn look_at_all(&self, ids: &[String]) -> Result<()> {
+        for some in ids.chunks(limits::WAIT_LOOK_IDS) {
+            self.look(some).await?;
+        }
+        Ok(())
     }
 
     async fn look(&self, ids: &[String]) -> Result<()> {

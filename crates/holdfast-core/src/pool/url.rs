@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_is_percent_decoded() {
+    fn cp_04_every_part_is_percent_decoded() {
         let parts =
             parse("postgresql://us%40er:p%2F%3A%25s@[::1]:5433,db.example,%2Frun%2Fpg/na%20me?a=b%26c&d=")
                 .expect("fine");

@@ -178,7 +178,7 @@ async fn heartbeats_prove_the_listener_alive() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_missed_proofs_mean_down_also_when_the_socket_looks_alive() {
+async fn ev_09_two_missed_proofs_mean_down_also_when_the_socket_looks_alive() {
     let database = TestDatabase::get();
     let proxy = FaultProxy::start(database.url()).await;
     let provider = Provider::connect(proxy.url(), &database.schema(), database.pool_config()).await;
@@ -277,7 +277,7 @@ impl Process {
         Self { hubs: Hubs::new(idle_for), pool, application, opening }
     }
 
-    async fn listeners(&self) -> i64 {
+    pub(crate) async fn listeners(&self) -> i64 {
         let text = format!(
             "select count(*) from pg_stat_activity where application_name = '{}-listener'",
             self.application

@@ -10,6 +10,7 @@ mod engine_load;
 mod engine_network;
 mod engine_retention;
 mod engine_stops;
+mod field_reports;
 mod hub;
 mod hub_faults;
 mod hub_herd;

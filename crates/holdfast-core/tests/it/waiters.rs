@@ -2,9 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holdfast_core::{client::Client, error::ErrorKind, provider::Provider};
+use futures_util::future::join_all;
+use holdfast_core::{client::Client, config::EngineConfig, error::ErrorKind, provider::Provider};
+use serde_json::json;
 
-use crate::support::TestDatabase;
+use crate::support::{
+    TestDatabase,
+    world::{World, steps},
+};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -28,4 +33,23 @@ async fn a_wait_that_runs_out_gives_nothing() {
     let waited = Client::new(Arc::clone(&provider)).wait("nobody", Duration::ZERO).await;
     assert!(waited.expect("the provider is open").is_none());
     provider.close(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b10_thousands_of_waits_are_looked_at_in_batches_and_each_is_told() {
+    let world = World::new(steps(), EngineConfig::default()).await;
+    for at in [0, 1_300, 2_499] {
+        world.start(&format!("order-{at}"), "steps", json!(0)).await;
+        world.end(&format!("order-{at}")).await;
+    }
+    let waits = (0..2_500).map(|at| {
+        let client = &world.client;
+        async move {
+            client.wait(&format!("order-{at}"), Duration::from_secs(5)).await.expect("no error").is_some()
+        }
+    });
+    let ended: Vec<usize> =
+        join_all(waits).await.into_iter().enumerate().filter_map(|(at, ended)| ended.then_some(at)).collect();
+    assert_eq!(ended, [0, 1_300, 2_499]);
+    world.stop().await;
 }

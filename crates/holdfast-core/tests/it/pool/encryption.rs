@@ -162,7 +162,7 @@ async fn make_users() {
 }
 
 #[tokio::test]
-async fn sslmode_decides_whether_a_session_is_encrypted() {
+async fn cp_03_sslmode_decides_whether_a_session_is_encrypted() {
     make_users().await;
     for (user, params, encrypted) in [
         ("postgres", "sslmode=disable", false),
@@ -183,7 +183,7 @@ async fn sslmode_decides_whether_a_session_is_encrypted() {
 }
 
 #[tokio::test]
-async fn sslmode_decides_what_is_checked_of_the_certificate() {
+async fn cp_03_sslmode_decides_what_is_checked_of_the_certificate() {
     for (host, params, good) in [
         ("localhost", "sslmode=verify-full&sslrootcert=CA", true),
         ("localhost", "sslmode=verify-ca&sslrootcert=CA", true),
@@ -204,6 +204,31 @@ async fn sslmode_decides_what_is_checked_of_the_certificate() {
                 assert!(error.full_text().contains("certificate"), "{}", error.full_text());
             }
         }
+    }
+}
+
+/// The authorities of the system are read once in a process: another one is told of this test's by `SSL_CERT_FILE`.
+#[tokio::test]
+async fn the_word_system_trusts_the_systems_authorities() {
+    const URL: &str = "HOLDFAST_TEST_TRUSTING_URL";
+    if let Ok(url) = std::env::var(URL) {
+        let pool =
+            Pool::connect(&url, TestDatabase::get().pool_config()).await.expect("its authority is known");
+        assert!(is_encrypted(&*lease(&pool).await).await);
+        return;
+    }
+    let server = Server::get();
+    let own = std::env::current_exe().expect("this program");
+    let trusts = |url: String, authority: &str| {
+        let test = "pool::encryption::the_word_system_trusts_the_systems_authorities";
+        let mut command = Command::new(&own);
+        command.args([test, "--exact"]).env(URL, url).env("SSL_CERT_FILE", server.file(authority));
+        command.output().expect("it runs").status.success()
+    };
+    for params in ["sslrootcert=system", "sslmode=verify-full&sslrootcert=System"] {
+        assert!(trusts(server.url("postgres", "localhost", params), "ca.crt"), "{params}");
+        assert!(!trusts(server.url("postgres", "127.0.0.1", params), "ca.crt"), "{params}: another name");
+        assert!(!trusts(server.url("postgres", "localhost", params), "client.crt"), "{params}: no authority");
     }
 }
 

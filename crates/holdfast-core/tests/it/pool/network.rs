@@ -1,5 +1,6 @@
 //! What cannot be reached, who is full, and what errors never tell.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::{
@@ -11,7 +12,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use super::{ask, lease};
+use super::{ask, lease, sessions_named, until};
 use crate::support::{FaultProxy, TestDatabase};
 
 fn quick() -> PoolConfig {
@@ -87,7 +88,7 @@ async fn a_silent_host_does_not_hide_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_read_only_server_is_passed_over_when_writes_are_needed() {
+async fn cp_08_a_read_only_server_is_passed_over_when_writes_are_needed() {
     let proxy = FaultProxy::start(TestDatabase::get().url()).await;
     let read_only = "options=-cdefault_transaction_read_only%3Don";
     let url = format!("{}?{read_only}&target_session_attrs=read-write", proxy.url());
@@ -144,6 +145,111 @@ async fn slow_answers_are_answers() {
     let session = lease(&pool).await;
     proxy.delay_replies(Duration::from_millis(20));
     ask(&session, "select 1").await.expect("late, but an answer");
+}
+
+/// A pool of one session through a proxy, which has answered once.
+async fn through(proxy: &FaultProxy, limit: Duration) -> Arc<Pool> {
+    let config = PoolConfig {
+        max_clients: MaxClients::Given(1),
+        query_timeout: limit,
+        connect_timeout: Duration::from_secs(2),
+        retry_attempts: 0,
+        ..TestDatabase::get().pool_config()
+    };
+    let pool = Pool::connect(proxy.url(), config).await.expect("a pool");
+    ask(&*lease(&pool).await, "select 1").await.expect("an answer");
+    pool
+}
+
+#[tokio::test]
+async fn proxy_a_reset_connection_is_lost_and_replaced() {
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let pool = through(&proxy, Duration::from_secs(5)).await;
+    let session = lease(&pool).await;
+    let mut asking = Box::pin(ask(&session, "select pg_sleep(600)"));
+    assert!(futures_util::FutureExt::now_or_never(&mut asking).is_none());
+    proxy.reset();
+    assert_eq!(asking.as_mut().await.expect_err("reset").kind(), ErrorKind::Unavailable);
+    drop(asking);
+    drop(session);
+    proxy.pass();
+    ask(&*lease(&pool).await, "select 1").await.expect("on another connection");
+    assert_eq!(pool.stats().total, 1);
+}
+
+#[tokio::test]
+async fn proxy_a_half_closed_connection_is_lost_and_replaced() {
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let pool = through(&proxy, Duration::from_secs(5)).await;
+    let session = lease(&pool).await;
+    proxy.half_close();
+    assert_eq!(
+        ask(&session, "select 1").await.expect_err("nothing comes back").kind(),
+        ErrorKind::Unavailable
+    );
+    drop(session);
+    proxy.pass();
+    ask(&*lease(&pool).await, "select 1").await.expect("on another connection");
+    assert_eq!(pool.stats().total, 1);
+}
+
+#[tokio::test]
+async fn proxy_an_answer_byte_by_byte_is_one_in_time_or_none() {
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let pool = through(&proxy, Duration::from_millis(700)).await;
+    let session = lease(&pool).await;
+    proxy.trickle(Duration::from_millis(1));
+    ask(&session.with_limit(Duration::from_secs(20)), "select 1").await.expect("slow, but in time");
+    proxy.trickle(Duration::from_secs(1));
+    assert_eq!(ask(&session, "select 1").await.expect_err("too slow").kind(), ErrorKind::Timeout);
+    drop(session);
+    proxy.pass();
+    ask(&*lease(&pool).await, "select 1").await.expect("on another connection");
+}
+
+#[tokio::test]
+async fn cp_10_a_query_into_a_black_hole_ends_at_its_limit_and_takes_its_connection_along() {
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let pool = through(&proxy, Duration::from_millis(300)).await;
+    let session = lease(&pool).await;
+    proxy.black_hole();
+    assert_eq!(ask(&session, "select 1").await.expect_err("no answer").kind(), ErrorKind::Timeout);
+    assert!(session.is_broken());
+    drop(session);
+    assert_eq!(pool.stats().total, 0);
+    proxy.pass();
+    ask(&*lease(&pool).await, "select 1").await.expect("on another connection");
+}
+
+#[tokio::test]
+async fn cp_01_connects_that_run_out_of_time_leave_nothing_behind() {
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let observer = TestDatabase::get().pool().await;
+    let observer = lease(&observer).await;
+    let config = PoolConfig {
+        connect_timeout: Duration::from_millis(50),
+        breaker_threshold: 1_000,
+        ..TestDatabase::get().pool_config()
+    };
+    let name = config.application_name.clone();
+    proxy.hold_replies();
+    let pool = Pool::connect(proxy.url(), config.clone()).await.expect_err("no answer in time");
+    assert_eq!(pool.kind(), ErrorKind::Unavailable);
+    proxy.pass();
+    let pool = Pool::connect(proxy.url(), PoolConfig { connect_timeout: Duration::from_secs(9), ..config })
+        .await
+        .expect("a pool");
+    let held = lease(&pool).await;
+    proxy.hold_replies();
+    for _ in 0..50 {
+        let opening = tokio::time::timeout(Duration::from_millis(20), pool.acquire(CallerClass::Ordinary));
+        assert!(opening.await.is_err(), "no answer in time");
+    }
+    drop(held);
+    proxy.pass();
+    until("only the session of the pool is left", async || sessions_named(&observer, &name).await <= 1).await;
+    assert!(pool.stats().total <= 1, "{:?}", pool.stats());
+    ask(&*lease(&pool).await, "select 1").await.expect("an answer");
 }
 
 /// A server that answers every start-up with this refusal.

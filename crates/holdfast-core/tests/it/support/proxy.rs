@@ -18,8 +18,14 @@ enum Mode {
     HoldReplies,
     /// Passes until a client says `commit`; from then on answers are held.
     AwaitCommit,
+    /// The server's answers come byte by byte, so far apart.
+    Trickle(Duration),
     BlackHole,
     Cut,
+    /// As `Cut`, but with a reset.
+    Reset,
+    /// The server's side is closed towards the client, whose own bytes still pass.
+    HalfClose,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +105,23 @@ impl FaultProxy {
     }
 }
 
+impl FaultProxy {
+    /// The server's answers come byte by byte, so far apart.
+    pub(crate) fn trickle(&self, apart: Duration) {
+        self.mode.send_replace(Mode::Trickle(apart));
+    }
+
+    /// Every connection is reset, new ones too, until `pass`.
+    pub(crate) fn reset(&self) {
+        self.mode.send_replace(Mode::Reset);
+    }
+
+    /// Towards the client every connection is at its end, also new ones, until `pass`; its own bytes still go through.
+    pub(crate) fn half_close(&self) {
+        self.mode.send_replace(Mode::HalfClose);
+    }
+}
+
 impl Drop for FaultProxy {
     fn drop(&mut self) {
         self.task.abort();
@@ -134,23 +157,32 @@ async fn accept(
 }
 
 async fn serve(
-    client: TcpStream,
+    mut client: TcpStream,
     from_server: impl AsyncRead + Unpin,
     to_server: impl AsyncWrite + Unpin,
     set: &watch::Sender<Mode>,
     mode: watch::Receiver<Mode>,
 ) {
-    let (from_client, to_client) = client.into_split();
+    let (from_client, to_client) = client.split();
     let mut cut = mode.clone();
     tokio::select! {
-        _ = cut.wait_for(|mode| *mode == Mode::Cut) => {}
+        _ = cut.wait_for(|mode| [Mode::Cut, Mode::Reset].contains(mode)) => {}
         () = pump(from_client, to_server, set, mode.clone(), Towards::Server) => {}
         () = pump(from_server, to_client, set, mode, Towards::Client) => {}
+    }
+    if *cut.borrow() == Mode::Reset {
+        client.set_zero_linger().expect("a socket that is reset when it closes");
     }
 }
 
 /// The end of a transaction as a client sends it.
 const COMMIT: &[u8] = b"commit\0";
+
+async fn is_half_closed(mode: &mut watch::Receiver<Mode>) {
+    if mode.wait_for(|mode| *mode == Mode::HalfClose).await.is_err() {
+        pending().await
+    }
+}
 
 /// Moves bytes one way until an end closes.
 async fn pump(
@@ -161,15 +193,24 @@ async fn pump(
     towards: Towards,
 ) {
     let mut buffer = vec![0; 64 * 1024];
+    let mut half = mode.clone();
     loop {
-        let Ok(length) = from.read(&mut buffer).await else { return };
+        let read = tokio::select! {
+            read = from.read(&mut buffer) => Some(read),
+            () = is_half_closed(&mut half), if towards == Towards::Client => None,
+        };
+        let Some(read) = read else {
+            let _ = to.shutdown().await;
+            return pending().await;
+        };
+        let Ok(mut length) = read else { return };
         if length == 0 {
             return;
         }
         loop {
             let now = *mode.borrow_and_update();
             match (now, towards) {
-                (Mode::BlackHole | Mode::Cut, _) | (Mode::HoldReplies, Towards::Client) => {
+                (Mode::BlackHole | Mode::Cut | Mode::Reset, _) | (Mode::HoldReplies, Towards::Client) => {
                     if mode.changed().await.is_err() {
                         pending::<()>().await;
                     }
@@ -182,6 +223,17 @@ async fn pump(
                 }
                 (Mode::DelayReplies(delay), Towards::Client) => {
                     tokio::time::sleep(delay).await;
+                    break;
+                }
+                (Mode::Trickle(apart), Towards::Client) => {
+                    for byte in &buffer[..length - 1] {
+                        if to.write_all(&[*byte]).await.is_err() {
+                            return;
+                        }
+                        tokio::time::sleep(apart).await;
+                    }
+                    buffer[0] = buffer[length - 1];
+                    length = 1;
                     break;
                 }
                 _ => break,
