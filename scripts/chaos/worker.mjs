@@ -39,6 +39,10 @@ async function start() {
   }
 }
 
+// Whoever started it is gone.
+let isTold = false
+process.on('disconnect', () => isTold || process.exit(1))
+
 const { provider, runtime } = await start()
 process.on('message', async (order) => {
   if (order.block !== undefined) {
@@ -46,6 +50,7 @@ process.on('message', async (order) => {
     while (performance.now() < until);
     return
   }
+  isTold = true
   await runtime.shutdown(2000)
   await provider.close()
   await marks.end()

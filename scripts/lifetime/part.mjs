@@ -12,13 +12,21 @@ import { Client, PostgresProvider, Runtime } from '../../index.mjs'
 /** How long what was let go may take to be gone: a goodbye to the database takes a moment. */
 const SETTLE_MS = 3000
 
-/** What this process and its sessions hold, after a collection: the least that is seen within a while. */
-async function holdings(url) {
+/**
+ * What this process and its sessions hold, after a collection: the least that is seen within a while. The pool's sessions come
+ * and go within its bound; they are not counted.
+ */
+async function holdings(url, provider) {
   const until = Date.now() + SETTLE_MS
-  let least = { ...look(), sessions: await sessions(url) }
+  async function lookTwice() {
+    const pooled = provider === undefined ? 0 : provider.stats().pool.total
+    const { descriptors, ...seen } = look()
+    return { ...seen, descriptors: descriptors - pooled, sessions: (await sessions(url)) - pooled }
+  }
+  let least = await lookTwice()
   while (Date.now() < until) {
     await delay(100)
-    const now = { ...look(), sessions: await sessions(url) }
+    const now = await lookTwice()
     least = Object.fromEntries(Object.entries(now).map(([field, value]) => [field, Math.min(value, least[field])]))
   }
   return least
@@ -77,7 +85,7 @@ async function many(url, count, name, wanted) {
       if (odd !== undefined) throw new Error(`an end that is not ${wanted}: ${JSON.stringify(odd)}`)
     }
     for (let left = ids.length; left > 0; left -= 1000) await client.deleteInstanceBulk({ limit: 1000 })
-    seen.push(await holdings(url))
+    seen.push(await holdings(url, provider))
   }
   await runtime.shutdown()
   await provider.close()
@@ -96,7 +104,7 @@ async function cycles(url, count) {
     const { status } = await client.waitForOrchestration(`cycle-${n}`, 30_000)
     if (status !== 'Completed') throw new Error(`cycle ${n} ended as ${status}`)
     await runtime.shutdown()
-    if ((n + 1) % Math.ceil(count / 10) === 0) seen.push(await holdings(url))
+    if ((n + 1) % Math.ceil(count / 10) === 0) seen.push(await holdings(url, provider))
   }
   await provider.close()
   return seen
@@ -119,7 +127,7 @@ async function threads(url, count) {
 
 async function inThread({ url, id, leaves }) {
   const { parentPort } = await import('node:worker_threads')
-  const provider = await PostgresProvider.connect(url, { maxClients: 2, acquireTimeoutMs: 60_000 })
+  const provider = await PostgresProvider.connect(url, { maxClients: 2, acquireTimeoutMs: 60_000, connectTimeoutMs: 60_000 })
   const client = new Client(provider)
   const runtime = runtimeOn(provider)
   await runtime.start()
