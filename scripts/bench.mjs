@@ -2,6 +2,7 @@
 //
 //   npm run bench -- --workload W [--peers a,b] [--runs R] [--size N] [--json]
 //   npm run bench -- --workload limit    what the server allows, by itself
+//   npm run bench -- --workload tuning   dispatchers, polls and leases against each other: docs/tuning.md
 //   npm run bench                        every workload of ours, without peers
 //
 // Systems are measured in turn, each time in a process and a database of their own, R times (5 unless told otherwise); what is
@@ -29,8 +30,9 @@ const { values: options } = parseArgs({
   },
 })
 const runs = Number(options.runs)
-if (options.workload !== undefined && options.workload !== 'limit' && WORKLOADS[options.workload] === undefined) {
-  console.error(`no such workload; there are: ${Object.keys(WORKLOADS).join(', ')}, limit`)
+const ALONE = ['limit', 'tuning']
+if (options.workload !== undefined && !ALONE.includes(options.workload) && WORKLOADS[options.workload] === undefined) {
+  console.error(`no such workload; there are: ${[...Object.keys(WORKLOADS), ...ALONE].join(', ')}`)
   process.exit(2)
 }
 
@@ -125,8 +127,20 @@ async function limits(server) {
   if (options.json) console.log(JSON.stringify({ workload: 'limit', unit: 'per second', ours: null, peers: {}, ratios: {}, limit: figures, limitRatio: null, settings: {}, versions: { postgresql: server.version } }))
 }
 
+/** How the settings of dispatching go together. */
+async function curves(server) {
+  title('tuning: dispatchers, polls and leases')
+  // Needs the package, which is there once it is built.
+  const { tuning } = await import('../benches/lib/tuning.mjs')
+  const found = await tuning(server.url, (row) => console.log(Object.entries(row).map(([name, value]) => `${name} ${value}`).join('  ')))
+  console.table(found.asks)
+  console.table(found.leases)
+  if (options.json) console.log(JSON.stringify({ workload: 'tuning', unit: 'tables', ours: found, peers: {}, ratios: {}, limit: null, limitRatio: null, settings: {}, versions: { postgresql: server.version } }))
+}
+
 const peers = options.peers.split(',').filter(Boolean)
 const server = await ready(peers)
 if (options.workload === 'limit') await limits(server)
+else if (options.workload === 'tuning') await curves(server)
 else for (const workload of options.workload === undefined ? Object.keys(WORKLOADS) : [options.workload]) await compare(workload, peers, server)
 await server.stop()

@@ -203,7 +203,7 @@ describe('without its database', () => {
   })
 })
 
-describe('the process ends by itself', { concurrency: 2 }, () => {
+describe('SH-05: the process ends by itself', { concurrency: 2 }, () => {
   const entry = new URL('../../index.mjs', import.meta.url).href
   const head = `
     import { Client, PostgresProvider, Runtime } from ${JSON.stringify(entry)}

@@ -48,7 +48,9 @@ export async function startProxy(target) {
   function reset() {
     for (const { client, server } of links) {
       client.resetAndDestroy()
-      server.resetAndDestroy()
+      // A socket of the file system knows no reset.
+      if (target.path === undefined) server.resetAndDestroy()
+      else server.destroy()
     }
   }
 
