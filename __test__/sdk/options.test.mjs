@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { readFileSync } from 'node:fs'
+import { availableParallelism, hostname } from 'node:os'
 import { test } from 'node:test'
 import { fakeProvider, holdfast } from '../support/app.mjs'
 
@@ -177,4 +178,43 @@ test('the tag filter has several shapes, and its list a rule', () => {
   refused(() => runtime({ workerTagFilter: { tags: ['x'.repeat(257)] } }), /256 bytes/)
   refused(() => runtime({ workerTagFilter: 'any', workerTagFilterTags: ['a'] }), /workerTagFilterTags.*absent/)
   refused(() => runtime({ workerTagFilterTags: ['a'] }), /workerTagFilterTags.*only with/)
+})
+
+/** What a text about a default means; the machine and the other options say the rest. */
+function meant(text) {
+  const units = { ms: 1, s: 1000, min: 60_000, day: 86_400_000, MiB: 2 ** 20, '': 1 }
+  const [, digits, unit] = /^([\d ]*\d)(?: (ms|s|min|day|MiB))?$/.exec(text) ?? []
+  if (digits !== undefined) return Number(digits.replaceAll(' ', '')) * units[unit ?? '']
+  const quoted = /^`'(\w+)'`/.exec(text)
+  if (quoted) return quoted[1]
+  const cores = availableParallelism()
+  const words = {
+    none: null,
+    'derived from the URL': null,
+    'twice the cores, at least 4': Math.max(4, 2 * cores),
+    'four times the cores, at least 8': Math.max(8, 4 * cores),
+    'host name and process id': `${hostname()}-${process.pid}`,
+    'two heartbeat intervals': 10_000,
+    'up to this version': { min: '0.0.0', max: JSON.parse(readFileSync(new URL('../../package.json', import.meta.url))).version },
+  }
+  assert.ok(text in words, `nobody knows what the default '${text}' means`)
+  return words[text]
+}
+
+test('the texts about defaults say what the engine does', () => {
+  const source = readFileSync(new URL('../../sdk/options.ts', import.meta.url), 'utf8')
+  const all = { JsRuntimeOptions: inForce({}), JsPoolOptions: poolInForce({}) }
+  for (const [name, options] of Object.entries(all)) {
+    const body = source.split(`export interface ${name} {`)[1].split('\n}\n')[0]
+    const told = [...body.matchAll(/\/\*\*((?:(?!\*\/)[^])*)\*\/\s+(\w+)\?:/g)]
+    const seen = told.map(([, comment, option]) => {
+      const [, text] = /Default: ((?:(?!\.(?:\s|$))[^])*)\./.exec(comment) ?? []
+      // A text without a default is about an option that belongs to another one.
+      const { value } = options[option]
+      const none = Array.isArray(value) && value.length === 0
+      if (text !== undefined) assert.deepEqual(none ? null : value, meant(text), `${option}: ${text}`)
+      return option
+    })
+    assert.deepEqual(seen.sort(), Object.keys(options).sort())
+  }
 })
