@@ -48,7 +48,7 @@ export declare class ActivityContext {
     /** What `heartbeat` was given last by an earlier try or delivery, so that this one can go on from there; else null. */
     readonly lastHeartbeatDetails: unknown;
     /** Aborted when the activity is to stop: cancelled, out of time, lost to another node, or the runtime shuts down. */
-    readonly signal: AbortSignal;
+    get signal(): AbortSignal;
     /** True once the activity is to stop. */
     isCancelled(): boolean;
     /**

@@ -4,6 +4,7 @@
 import type { Client } from '../client.js'
 import { encode } from '../payload.js'
 import { type TraceLevel, trace } from '../trace.js'
+import type { Stop } from './stop.js'
 
 /** Details of one heartbeat: progress, not data; all of them are written once a second. */
 const MAX_HEARTBEAT_BYTES = 64 * 1024
@@ -66,8 +67,7 @@ export class ActivityContext {
   readonly idempotencyKey: string
   /** What `heartbeat` was given last by an earlier try or delivery, so that this one can go on from there; else null. */
   readonly lastHeartbeatDetails: unknown
-  /** Aborted when the activity is to stop: cancelled, out of time, lost to another node, or the runtime shuts down. */
-  readonly signal: AbortSignal
+  readonly #stop: Stop
   readonly #tag: string | null
   readonly #event: number
   readonly #client: () => Client
@@ -75,7 +75,7 @@ export class ActivityContext {
   #isOver = false
 
   /** @internal */
-  constructor(job: ActivityJob, signal: AbortSignal, client: () => Client, beat: (details: string) => void = () => {}) {
+  constructor(job: ActivityJob, stop: Stop, client: () => Client, beat: (details: string) => void = () => {}) {
     this.instanceId = job.instance
     this.executionId = job.execution
     this.orchestrationName = job.orchestration
@@ -88,16 +88,21 @@ export class ActivityContext {
     this.deadline = job.timeoutMs === null ? null : new Date(Math.min(Date.now() + job.timeoutMs, LAST_DATE))
     this.lastHeartbeatDetails = job.heartbeat ?? null
     this.idempotencyKey = `${job.instance}/${job.execution}/${job.event}`
-    this.signal = signal
+    this.#stop = stop
     this.#tag = job.tag
     this.#event = job.event
     this.#client = client
     this.#beat = beat
   }
 
+  /** Aborted when the activity is to stop: cancelled, out of time, lost to another node, or the runtime shuts down. */
+  get signal(): AbortSignal {
+    return this.#stop.signal
+  }
+
   /** True once the activity is to stop. */
   isCancelled(): boolean {
-    return this.signal.aborted
+    return this.#stop.reason !== undefined
   }
 
   /**

@@ -3,13 +3,10 @@
  */
 import type { Client } from '../client.js'
 import { encodeError } from '../error-payload.js'
-import { type HoldfastError, errorOfCode } from '../errors.js'
 import { encode } from '../payload.js'
 import { unregistered } from '../replay/encode.js'
 import { ActivityContext, type ActivityJob } from './context.js'
-
-/** Why a running activity is to stop. */
-export type AbortReason = 'cancelled' | 'lost' | 'shutdown' | 'timeout'
+import { type AbortReason, Stop } from './stop.js'
 
 /** An order to stop the activity `h`. */
 export interface Abort {
@@ -20,21 +17,9 @@ export interface Abort {
 /** The code of an activity, any types. */
 export type ActivityBody = (ctx: ActivityContext, input: never) => unknown
 
-interface Running {
-  readonly controller: AbortController
-  reason: AbortReason | undefined
-}
-
-const REASONS: Readonly<Record<AbortReason, readonly [code: string, message: string]>> = {
-  cancelled: ['CANCELLED', 'the activity was cancelled'],
-  lost: ['LEASE_LOST', 'another node has taken the activity over'],
-  shutdown: ['SHUTDOWN', 'the runtime shuts down'],
-  timeout: ['TIMEOUT', 'the time limit of the activity passed'],
-}
-
 /** Activities that are running in this runtime. */
 export class ActivityRunner {
-  readonly #running = new Map<number, Running>()
+  readonly #running = new Map<number, Stop>()
 
   constructor(
     private readonly find: (name: string) => ActivityBody | undefined,
@@ -56,17 +41,14 @@ export class ActivityRunner {
       this.emit(unregistered(job.h))
       return
     }
-    const running: Running = { controller: new AbortController(), reason: undefined }
-    this.#running.set(job.h, running)
-    void this.#run(job, body, running)
+    const stop = new Stop()
+    this.#running.set(job.h, stop)
+    void this.#run(job, body, stop)
   }
 
   /** Tells a running activity to stop; one that has ended is left alone. */
   abort({ h, reason }: Abort): void {
-    const running = this.#running.get(h)
-    if (running === undefined || running.reason !== undefined) return
-    running.reason = reason
-    running.controller.abort(abortError(reason))
+    this.#running.get(h)?.order(reason)
   }
 
   /** Tells all running activities to stop. */
@@ -74,25 +56,20 @@ export class ActivityRunner {
     for (const h of [...this.#running.keys()]) this.abort({ h, reason })
   }
 
-  async #run(job: ActivityJob, body: ActivityBody, running: Running): Promise<void> {
+  async #run(job: ActivityJob, body: ActivityBody, stop: Stop): Promise<void> {
     let ctx: ActivityContext | undefined
     let answer: string
     try {
-      ctx = new ActivityContext(job, running.controller.signal, this.client, (details) => this.beat(job.h, details))
+      ctx = new ActivityContext(job, stop, this.client, (details) => this.beat(job.h, details))
       const result = await body(ctx, job.input as never)
       answer = `"ok":${encode(result, `result of activity '${job.name}'`, this.payloadLimit)}`
     } catch (error) {
       // Stopped because this node gives it up, not because it failed: it is handed back and runs elsewhere.
-      const isHandedBack = running.reason === 'shutdown' || running.reason === 'lost'
+      const isHandedBack = stop.reason === 'shutdown' || stop.reason === 'lost'
       answer = isHandedBack ? '"abandon":true' : `"err":${encodeError(error)}`
     }
     ctx?.end()
     this.#running.delete(job.h)
     this.emit(`{"h":${job.h},${answer}}`)
   }
-}
-
-function abortError(reason: AbortReason): HoldfastError {
-  const [code, message] = REASONS[reason]
-  return errorOfCode(message, { code, retryable: reason !== 'cancelled' })
 }

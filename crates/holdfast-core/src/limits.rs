@@ -34,6 +34,9 @@ pub const RETRY_BASE: Duration = Duration::from_millis(20);
 /// Longest pause between two tries of a failing claim or batch: what a database that is back waits for at most.
 pub const RETRY_MAX: Duration = Duration::from_secs(1);
 
+/// How long a result waits for the turn that uses it, so that one transaction takes both.
+pub const RIDE: Duration = Duration::from_millis(10);
+
 /// How often rows are looked at that somebody else has locked and a commit waits for: one small statement.
 pub const LOCKED_LOOK_EVERY: Duration = Duration::from_millis(250);
 

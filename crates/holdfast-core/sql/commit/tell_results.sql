@@ -6,6 +6,7 @@
 -- $3 scheduling events int[]
 -- $4 message kinds text[]
 -- $5 message data text[]
+-- $6 delays bigint[] (ms; until whoever has the result in hand is late with its turn)
 with told as (
   insert into /*schema*/inbox (instance, due_at, kind, execution, source, data)
   select ended.instance, clock_timestamp(), ended.kind, ended.execution, ended.event, ended.data
@@ -18,12 +19,18 @@ with told as (
 ),
 woken as (
   update /*schema*/turn_queue q
-  set due_at = clock_timestamp()
-  where q.instance = any (array(select told.instance from told))
+  set due_at = clock_timestamp() + make_interval(secs => woken.delay_ms / 1000.0)
+  from (
+    select ended.instance, min(ended.delay_ms) as delay_ms
+    from unnest($1::text[], $6::bigint[]) as ended (instance, delay_ms)
+    where ended.instance = any (array(select told.instance from told))
+    group by ended.instance
+  ) woken
+  where q.instance = woken.instance
     and q.owner is null
     and q.name is not null
     and not q.parked
-    and q.due_at > clock_timestamp()
+    and q.due_at > clock_timestamp() + make_interval(secs => woken.delay_ms / 1000.0)
 )
 select ended.ix
 from unnest($1::text[]) with ordinality as ended (instance, ix)

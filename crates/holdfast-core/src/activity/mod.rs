@@ -10,4 +10,4 @@ mod tell;
 
 pub(crate) use beats::keep_beats;
 pub(crate) use flight::Suspects;
-pub(crate) use runner::{ActivityLimits, ActivityRunner, ClaimedTasks};
+pub(crate) use runner::{ActivityLimits, ActivityRunner, ClaimedTasks, Ended};

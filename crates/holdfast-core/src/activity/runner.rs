@@ -6,8 +6,12 @@
 //! length: the whole way of one task, each step of it a few lines; what can stand alone is in the files beside it.
 
 use std::{
+    collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -17,14 +21,15 @@ use tokio::{sync::Notify, task::JoinSet};
 use crate::{
     activity::{
         flight::{ActivityTable, Flight, Suspects},
-        job::{ended, job, limits, retry_or_end},
+        job::{self, ended, job, limits, retry_or_end},
         tell,
     },
     clock,
+    commit::Committer,
     crossing::{ActivityJob, ActivityResult, Outbox},
     error::{Error, ErrorKind, Result},
     failpoint,
-    lease::{Keeper, Kind, Return, Returns},
+    lease::{Keeper, Kind, Return, Returns, TakesResults},
     provider::Provider,
     session::SessionBook,
     store::{
@@ -34,6 +39,12 @@ use crate::{
     },
     telemetry::{FailureClass, RunCounters, error_payload},
 };
+
+/// A task that has ended, before it is handed in.
+pub(crate) struct Ended {
+    pub(crate) h: u32,
+    commit: ActivityCommit,
+}
 
 /// Tasks that were claimed together.
 pub(crate) struct ClaimedTasks {
@@ -71,6 +82,10 @@ pub(crate) struct ActivityRunner {
     pub(super) limits: ActivityLimits,
     sessions: Arc<SessionBook>,
     table: Mutex<ActivityTable>,
+    /// Slots kept for tasks that are about to be queued by turns of this process.
+    reserved: AtomicUsize,
+    backlog: AtomicBool,
+    results: OnceLock<Weak<dyn TakesResults>>,
     /// One sleeping task for each activity with a time limit or in its grace period; slots bound them.
     pub(super) timers: Mutex<JoinSet<()>>,
     /// Rings when a body told something that is not stored yet.
@@ -96,14 +111,42 @@ impl ActivityRunner {
             sessions,
             limits,
             table: Mutex::default(),
+            reserved: AtomicUsize::new(0),
+            backlog: AtomicBool::new(false),
+            results: OnceLock::new(),
             timers: Mutex::new(JoinSet::new()),
             beats: Notify::new(),
         }
     }
 
-    /// Slots that are free.
+    /// Slots that are free and not kept for tasks that are about to be queued.
     pub(crate) fn free(&self) -> usize {
-        self.limits.slots.saturating_sub(self.lock().len())
+        let taken = self.lock().len() + self.reserved.load(Ordering::Acquire);
+        self.limits.slots.saturating_sub(taken)
+    }
+
+    /// Keeps a slot for a task of a turn of this process, if one is free; while older work waits in the queue never more
+    /// than every second one.
+    pub(crate) fn reserve(&self) -> bool {
+        let free = self.limits.slots.saturating_sub(self.lock().len());
+        let most = if self.backlog.load(Ordering::Acquire) { free / 2 } else { free };
+        let keep = |kept: usize| (kept < most).then_some(kept + 1);
+        self.reserved.fetch_update(Ordering::AcqRel, Ordering::Acquire, keep).is_ok()
+    }
+
+    /// Kept slots are free again.
+    pub(crate) fn unreserve(&self, slots: usize) {
+        self.reserved.fetch_sub(slots, Ordering::AcqRel);
+    }
+
+    /// So many tasks were taken without a claim.
+    pub(crate) fn count_claimed(&self, tasks: usize) {
+        self.provider.counters().activities_claimed.add(tasks as u64);
+    }
+
+    /// Whether the last claim left work of others in the queue.
+    pub(crate) fn set_backlog(&self, backlog: bool) {
+        self.backlog.store(backlog, Ordering::Release);
     }
 
     /// Activities in progress.
@@ -166,11 +209,59 @@ impl ActivityRunner {
         endings
     }
 
-    /// JavaScript answered a job.
-    pub(crate) fn answer(self: &Arc<Self>, h: u32, result: ActivityResult) {
+    /// JavaScript answered a job. What ends a task of an instance is added to `ended`, to be handed in with the other ends of
+    /// its batch.
+    pub(crate) fn answer(self: &Arc<Self>, h: u32, result: ActivityResult, ended: &mut Vec<Ended>) {
         failpoint::hit("activity.result.before");
-        self.finish(h, result);
+        match result {
+            ActivityResult::Completed(result) => {
+                let outcome = |flight: &Flight| job::ended(flight, ActivityEnd::Completed(result));
+                match self.settling(h, outcome) {
+                    Some(commit) if matches!(commit.outcome, ActivityOutcome::Ended(_)) => {
+                        ended.push(Ended { h, commit });
+                    }
+                    Some(commit) => self.hand_in(h, commit, false),
+                    None => {}
+                }
+            }
+            other => self.finish(h, other),
+        }
         failpoint::hit("activity.result.after");
+    }
+
+    /// Hands in the ends of one batch of answers. Those of an instance whose frame is here go to its next turn as well, and
+    /// wait for it a moment, to be committed together.
+    pub(crate) fn hand_in_all(self: &Arc<Self>, ended: Vec<Ended>) {
+        let taker = self.results.get().and_then(Weak::upgrade);
+        let mut groups: Vec<Vec<Ended>> = Vec::new();
+        let mut places: HashMap<(String, i64), usize> = HashMap::new();
+        for one in ended {
+            let key = &one.commit.key;
+            let place = places.entry((key.instance.clone(), key.execution)).or_insert(groups.len());
+            match groups.get_mut(*place) {
+                Some(group) => group.push(one),
+                None => groups.push(vec![one]),
+            }
+        }
+        for group in groups {
+            let rides = taker.as_ref().is_some_and(|taker| {
+                let results = group.iter().filter_map(|one| match &one.commit.outcome {
+                    ActivityOutcome::Ended(body) => Some((one.commit.key.event, body.clone())),
+                    _ => None,
+                });
+                let key = &group[0].commit.key;
+                taker.take(&key.instance, key.execution, results.collect())
+            });
+            for Ended { h, commit } in group {
+                self.hand_in(h, commit, rides);
+            }
+        }
+    }
+
+    /// From here on results go to the next turns of this process first.
+    pub(crate) fn results_to(&self, taker: Weak<dyn TakesResults>) {
+        // It is told once, at the start.
+        let _ = self.results.set(taker);
     }
 
     /// The answer of a job cannot be understood: its try has failed.
@@ -216,27 +307,41 @@ impl ActivityRunner {
     }
 
     fn submit(self: &Arc<Self>, h: u32, outcome: impl FnOnce(&Flight) -> ActivityOutcome) {
-        let commit = {
-            let mut table = self.lock();
-            let Some(flight) = table.get_mut(h).filter(|flight| !flight.settling) else {
-                self.provider.counters().unknown_answers.add(1);
-                return;
-            };
-            flight.settling = true;
-            flight.stop_timers();
-            ActivityCommit {
-                key: flight.claimed.key.clone(),
-                fence: flight.claimed.fence,
-                node: flight.node.clone(),
-                outcome: outcome(flight),
-                heartbeat: flight.heartbeat.take(),
-            }
+        if let Some(commit) = self.settling(h, outcome) {
+            self.hand_in(h, commit, false);
+        }
+    }
+
+    /// What is written of a task that ends now; none when it has ended.
+    fn settling(&self, h: u32, outcome: impl FnOnce(&Flight) -> ActivityOutcome) -> Option<ActivityCommit> {
+        let mut table = self.lock();
+        let Some(flight) = table.get_mut(h).filter(|flight| !flight.settling) else {
+            self.provider.counters().unknown_answers.add(1);
+            return None;
         };
+        flight.settling = true;
+        flight.stop_timers();
+        Some(ActivityCommit {
+            key: flight.claimed.key.clone(),
+            fence: flight.claimed.fence,
+            node: flight.node.clone(),
+            outcome: outcome(flight),
+            rides: false,
+            heartbeat: flight.heartbeat.take(),
+        })
+    }
+
+    /// Gives a result to the committer; one that `rides` waits a moment for the turn that uses it.
+    fn hand_in(self: &Arc<Self>, h: u32, commit: ActivityCommit, rides: bool) {
+        let commit = ActivityCommit { rides, ..commit };
         let fence = commit.fence;
         let failed = failure(&commit.outcome);
         let runner = Arc::clone(self);
         failpoint::hit("activity.submit.before");
-        self.provider.committer().settle(
+        let committer = self.provider.committer();
+        let settle = if rides { Committer::settle_riding } else { Committer::settle };
+        settle(
+            committer,
             CommitItem::Activity(commit),
             Box::new(move |outcome| {
                 let settled = AssertUnwindSafe(|| {

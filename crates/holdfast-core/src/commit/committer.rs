@@ -3,6 +3,8 @@
 //! Each takes whatever is ready, runs it as one batch and tells every item what became of it. A failed run is
 //! repeated: a turn, a result and a start are idempotent, so also after an unknown outcome, and so is a client's
 //! message, by its key.
+//!
+//! length: the whole way of a batch, each step of it a few lines; queue, riders and locked rows are in the files beside it.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -88,6 +90,18 @@ impl Committer {
         let told = Told::new(settled);
         let settled: Settled = Box::new(move |outcome| told.tell(outcome));
         if let Err(refused) = self.engine.push(Pending { item, bytes, runs: 0, place: None, settled }) {
+            refused(Err(closed()));
+        }
+    }
+
+    /// The same for a result that a turn is about to use: it waits for that turn a moment, so that one transaction takes
+    /// both, and goes alone when the turn is late.
+    pub fn settle_riding(&self, item: CommitItem, settled: Settled) {
+        let bytes = weigh(&item);
+        let told = Told::new(settled);
+        let settled: Settled = Box::new(move |outcome| told.tell(outcome));
+        let pending = Pending { item, bytes, runs: 0, place: None, settled };
+        if let Err(refused) = self.engine.push_riding(pending, clock::now()) {
             refused(Err(closed()));
         }
     }
@@ -291,12 +305,14 @@ impl Worker {
         failpoint::hit("commit.outcome.before");
         let mut unsettled = Vec::new();
         let mut written = Vec::new();
+        let mut ready = false;
         for ((item, rest), outcome) in items.into_iter().zip(rest).zip(outcomes) {
             if outcome == CommitOutcome::Unsettled {
                 unsettled.push(Pending::join((item, rest)));
                 continue;
             }
             if !matches!(outcome, CommitOutcome::Fenced | CommitOutcome::Yielded) {
+                ready |= makes_ready(&item, &outcome);
                 written.push(item);
             }
             if catch_unwind(AssertUnwindSafe(|| (rest.settled)(Ok(outcome)))).is_err() {
@@ -308,7 +324,7 @@ impl Worker {
         if !unsettled.is_empty() {
             self.put_back(unsettled, &Error::new(ErrorKind::Conflict, "the instance was being deleted"));
         }
-        self.hints.committed(&written);
+        self.hints.committed(&written, ready);
         for item in &written {
             self.tell(item);
         }
@@ -353,6 +369,25 @@ impl Worker {
         told::of_delay(&self.events, &again, error);
         self.queue.push_front(again);
     }
+}
+
+/// Whether something can be claimed because of this item, now or soon.
+fn makes_ready(item: &CommitItem, outcome: &CommitOutcome) -> bool {
+    let told = match item {
+        CommitItem::Turn(turn) => {
+            let queued = turn.activities.iter().any(|task| task.lease_ms.is_none());
+            queued || !turn.sends.is_empty() || !turn.starts.is_empty() || !turn.timers.is_empty()
+        }
+        CommitItem::Activity(activity) => matches!(activity.outcome, ActivityOutcome::Retry { .. }),
+        CommitItem::Send(_) => false,
+        CommitItem::Start(_) | CommitItem::Enqueue(_) => true,
+    };
+    let due = match outcome {
+        CommitOutcome::Done { more_work } => *more_work,
+        CommitOutcome::Settled(settled) => settled.more_work,
+        _ => false,
+    };
+    told || due
 }
 
 /// One failure is told to several callers, so its cause goes as text.

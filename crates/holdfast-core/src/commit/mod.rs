@@ -7,6 +7,7 @@ mod aside;
 mod committer;
 mod locked_rows;
 mod queue;
+mod riders;
 mod told;
 
 pub use committer::{Committer, Settled};

@@ -13,6 +13,7 @@ use crate::{
     commit::{
         Settled,
         aside::{Aside, Held},
+        riders::Riders,
     },
     limits,
     store::commit::{ActivityOutcome, CommitItem, TurnCommit},
@@ -33,6 +34,7 @@ pub(super) struct Pending {
 struct State {
     items: VecDeque<Pending>,
     aside: Aside,
+    riders: Riders,
     closed: bool,
 }
 
@@ -55,7 +57,21 @@ impl Queue {
         if state.closed {
             return Err(pending.settled);
         }
+        let riders = state.riders.of(&pending.item);
+        state.items.extend(riders);
         state.items.push_back(pending);
+        drop(state);
+        self.ready.notify_one();
+        Ok(())
+    }
+
+    /// Keeps a result for the turn that uses it; it is appended with that turn, or when that is late.
+    pub(super) fn push_riding(&self, pending: Pending, now: Instant) -> Result<(), Settled> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(pending.settled);
+        }
+        state.riders.put(pending, now);
         drop(state);
         self.ready.notify_one();
         Ok(())
@@ -94,14 +110,15 @@ impl Queue {
     pub(super) async fn ready(&self) -> bool {
         loop {
             let pause = {
-                let state = self.lock();
-                if !state.items.is_empty() {
+                let mut state = self.lock();
+                let riding = state.riders.pause(clock::now());
+                if !state.items.is_empty() || riding.is_some_and(|pause| pause.is_zero()) {
                     return true;
                 }
                 if state.closed && state.aside.is_empty() {
                     return false;
                 }
-                state.aside.pause(clock::now())
+                [state.aside.pause(clock::now()), riding].into_iter().flatten().min()
             };
             match pause {
                 Some(Duration::ZERO) => return true,
@@ -121,6 +138,8 @@ impl Queue {
     /// there too.
     pub(super) fn take(&self, now: Instant) -> Vec<Pending> {
         let mut state = self.lock();
+        let late = state.riders.late(now);
+        state.items.extend(late);
         let locked = state.aside.instances();
         let mut batch = Vec::new();
         let mut bytes = 0;
@@ -145,13 +164,19 @@ impl Queue {
     pub(super) fn drain(&self) -> Vec<Pending> {
         let mut state = self.lock();
         let mut all = state.aside.drain();
+        all.extend(state.riders.drain());
         all.extend(state.items.drain(..));
         all
     }
 
     /// Refuses new items; the worker ends once the queue is empty.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
+        let mut state = self.lock();
+        state.closed = true;
+        // Nobody brings the turns any more.
+        let riders = state.riders.drain();
+        state.items.extend(riders);
+        drop(state);
         self.ready.notify_one();
     }
 

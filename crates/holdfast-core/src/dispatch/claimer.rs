@@ -2,6 +2,8 @@
 //!
 //! A hint makes it claim at once, and again while more is due. Without one it looks: one statement asks both queues, and
 //! only what is due is claimed. In between it sleeps until a hint, the next known due time or the poll interval.
+//!
+//! length: one round of claims from the look to the hand-over; its pace, its latency and what goes back are in the files beside it.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -14,13 +16,13 @@ use crate::{
     activity::{ActivityRunner, ClaimedTasks, Suspects},
     clock::{self, Moment},
     config::{EngineConfig, ms},
-    dispatch::{Handlers, coverage::Coverage, latency::ClaimLatency, pace::Pace},
+    dispatch::{FreeSlots, Handlers, coverage::Coverage, latency::ClaimLatency, pace::Pace},
     error::{Error, ErrorKind, Result},
     failpoint,
     lease::{Keeper, Kind, Returns},
     limits,
     liveness::{Claiming, Standing},
-    notify::{Bell, LocalSlots, Ring},
+    notify::{Bell, Ring},
     pool::CallerClass,
     provider::Provider,
     session::SessionBook,
@@ -50,7 +52,7 @@ pub(crate) struct Claimer {
     pub(crate) activities: Arc<ActivityRunner>,
     pub(crate) wake: Arc<Bell>,
     /// What this runtime can take without a hint; known to the provider as long as it is here.
-    pub(crate) _slots: Arc<dyn LocalSlots>,
+    pub(crate) _slots: Arc<FreeSlots>,
 }
 
 /// What one round brought.
@@ -116,6 +118,9 @@ impl Claimer {
                     backoff.reset();
                     memory.eager = true;
                     if round.full && self.has_free_slot() {
+                        continue;
+                    }
+                    if self.waits_for_slots(round.full) {
                         continue;
                     }
                     pace.bound(self.longest_sleep());
@@ -278,6 +283,12 @@ impl Claimer {
         let (mut turns, turns_failed) = split(turns);
         let (mut tasks, tasks_failed) = activities;
         let filled = |count: usize, of: usize| of > 0 && count == of;
+        if turns_wanted && !wanted.isolated {
+            self.turns.set_backlog(filled(turns.len(), wanted.turns));
+        }
+        if self.wants_activities(wanted) && !wanted.isolated {
+            self.activities.set_backlog(filled(tasks.len(), wanted.activities));
+        }
         let round = Round {
             claimed: turns.len() + tasks.len(),
             full: !wanted.isolated
@@ -378,6 +389,15 @@ impl Claimer {
             unowned_only: self.standing.claiming(Moment::now()) == Claiming::Unowned,
             replay: self.config.dispatch.replay_versions.range(),
         }
+    }
+
+    /// Has the bell rung for free slots while one kind has none. True when one became free meanwhile, which rang no bell.
+    fn waits_for_slots(&self, full: bool) -> bool {
+        let before = self.free();
+        let wants = full || before.0 == 0 || before.1 == 0;
+        self.wake.set_wants_slots(wants);
+        let after = self.free();
+        before.0 == 0 && after.0 > 0 || before.1 == 0 && after.1 > 0
     }
 
     fn has_free_slot(&self) -> bool {

@@ -1,16 +1,20 @@
-//! What a runtime can take of the work that its own process makes ready. It claims nothing.
+//! What a runtime can take of the work that its own process makes ready: by its next claim, or at once. It claims nothing.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
+
+use holdfast_replay::MessageBody;
 
 use tokio::sync::watch;
 
 use crate::{
-    activity::ActivityRunner,
+    activity::{ActivityRunner, ClaimedTasks},
     clock::Moment,
+    config::ms,
     dispatch::Handlers,
+    lease::{TakesResults, TakesTasks},
     liveness::{Claiming, Node, Standing},
     notify::LocalSlots,
-    store::TagFilter,
+    store::{NodeKey, TagFilter, activity::ClaimedActivity, commit::NewActivity},
     turn::TurnRunner,
 };
 
@@ -23,6 +27,7 @@ pub(crate) struct FreeSlots {
     stopping: watch::Receiver<bool>,
     turns: Arc<TurnRunner>,
     activities: Arc<ActivityRunner>,
+    lease_ms: i64,
 }
 
 impl FreeSlots {
@@ -33,8 +38,8 @@ impl FreeSlots {
         turns: &Arc<TurnRunner>,
         activities: &Arc<ActivityRunner>,
         stopping: watch::Receiver<bool>,
-    ) -> Arc<dyn LocalSlots> {
-        let slots: Arc<dyn LocalSlots> = Arc::new(Self {
+    ) -> Arc<Self> {
+        let slots = Arc::new(Self {
             orchestrations: handlers.names().into_iter().collect(),
             handlers: handlers.activities.iter().cloned().collect(),
             tags: node.config.dispatch.worker_tag_filter.clone(),
@@ -42,9 +47,39 @@ impl FreeSlots {
             stopping,
             turns: Arc::clone(turns),
             activities: Arc::clone(activities),
+            lease_ms: ms(node.config.lease.worker_lock_timeout),
         });
-        node.provider.hints().offer(&slots);
+        let offered: Arc<dyn LocalSlots> = Arc::<Self>::clone(&slots);
+        node.provider.hints().offer(&offered);
+        let (tasks, results) = (Arc::downgrade(&slots), Arc::downgrade(&slots));
+        turns.tasks_to(tasks);
+        activities.results_to(results);
         slots
+    }
+}
+
+impl TakesTasks for FreeSlots {
+    fn reserve(&self, task: &NewActivity) -> Option<i64> {
+        let takes = task.session.is_none()
+            && self.claims()
+            && self.runs_activity(&task.name, task.tag.as_deref())
+            && self.activities.reserve();
+        takes.then_some(self.lease_ms)
+    }
+
+    fn free(&self, slots: usize) {
+        self.activities.unreserve(slots);
+    }
+
+    fn take(&self, tasks: Vec<ClaimedActivity>, node: NodeKey, asked_at: Instant) {
+        self.activities.count_claimed(tasks.len());
+        self.activities.take(ClaimedTasks { tasks, node, isolated: false, asked_at });
+    }
+}
+
+impl TakesResults for FreeSlots {
+    fn take(&self, instance: &str, execution: i64, results: Vec<(i32, MessageBody)>) -> bool {
+        self.claims() && self.turns.begin(instance, execution, results)
     }
 }
 

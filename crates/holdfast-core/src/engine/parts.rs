@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    activity::{self, ActivityRunner},
+    activity::{self, ActivityRunner, Ended},
     clock,
     config::EngineConfig,
     crossing::{ActivityAnswer, Answers, Broken, Outbox, Whose},
@@ -111,10 +111,19 @@ impl Answering {
         for beat in answers.beats {
             self.activities.beat(beat.h, beat.details);
         }
+        let mut ended: Vec<Ended> = Vec::new();
         for answer in answers.activities {
             let ActivityAnswer { h, .. } = answer;
-            self.guarded(|| self.activities.answer(h, answer.result()), || self.activities.abandon(h));
+            self.guarded(
+                || self.activities.answer(h, answer.result(), &mut ended),
+                || self.activities.abandon(h),
+            );
         }
+        let handles: Vec<u32> = ended.iter().map(|one| one.h).collect();
+        self.guarded(
+            || self.activities.hand_in_all(ended),
+            || handles.into_iter().for_each(|h| self.activities.abandon(h)),
+        );
         for Broken { whose, error } in answers.broken {
             tracing::error!(error = %error.full_text(), ?whose, "an answer of JavaScript cannot be read");
             match whose {

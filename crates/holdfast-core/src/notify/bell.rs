@@ -4,7 +4,10 @@
 
 use std::{
     future::pending,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
@@ -25,6 +28,8 @@ pub struct Bell {
     now: Notify,
     later: Mutex<Option<Instant>>,
     sooner: Notify,
+    /// More work is known than there were slots for.
+    wants_slots: AtomicBool,
 }
 
 impl Bell {
@@ -36,6 +41,18 @@ impl Bell {
     /// Wakes it at once.
     pub fn ring(&self) {
         self.now.notify_one();
+    }
+
+    /// A slot may be free: wakes it when it waits for one.
+    pub fn slot_is_free(&self) {
+        if self.wants_slots.load(Ordering::Acquire) {
+            self.ring();
+        }
+    }
+
+    /// Whether the last round left work for want of slots.
+    pub fn set_wants_slots(&self, wants: bool) {
+        self.wants_slots.store(wants, Ordering::Release);
     }
 
     /// Wakes it then, unless it looks before.

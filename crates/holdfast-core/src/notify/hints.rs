@@ -114,9 +114,14 @@ impl Hints {
         })
     }
 
-    /// These items were committed: wakes the runtimes that are here, and sends a hint when others may have something to do.
-    pub(crate) fn committed(&self, items: &[CommitItem]) {
-        self.wakes.work();
+    /// These items were committed: wakes the runtimes that are here when something is `ready` to be claimed, or a slot may be free
+    /// for what waits, and sends a hint when others may have something to do.
+    pub(crate) fn committed(&self, items: &[CommitItem], ready: bool) {
+        if ready {
+            self.wakes.work();
+        } else {
+            self.wakes.slots_are_free();
+        }
         let ended = items.iter().filter_map(|item| match item {
             CommitItem::Turn(turn) if turn.end.is_some() || turn.park.is_some() => Some(&turn.instance),
             CommitItem::Activity(activity) => match &activity.outcome {

@@ -37,6 +37,13 @@ impl Wakes {
         });
     }
 
+    /// Slots may be free.
+    pub fn slots_are_free(&self) {
+        for bell in lock(&self.claimers).iter().filter_map(Weak::upgrade) {
+            bell.slot_is_free();
+        }
+    }
+
     /// Calls `gone` for every task that this process cancels, until it says that it does not listen any more.
     pub fn on_gone(&self, gone: impl Fn(&ActivityKey) -> bool + Send + Sync + 'static) {
         lock(&self.gone).push(Box::new(gone));

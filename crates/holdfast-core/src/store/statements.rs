@@ -124,10 +124,11 @@ statements! {
     commit_list_locked: "commit/list_locked", [TEXT_ARRAY];
     commit_lock_turn_rows: "commit/lock_turn_rows", [TEXT_ARRAY];
     commit_refuse_children: "commit/refuse_children", [TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
+    commit_release_handed: "commit/release_handed", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY];
     commit_retry_activities: "commit/retry_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_set_values: "commit/set_values", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, BOOL_ARRAY, INT8_ARRAY];
-    commit_tell_results: "commit/tell_results", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
+    commit_tell_results: "commit/tell_results", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_update_instances: "commit/update_instances", [TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, INT8_ARRAY];
     dispatch_find_unserved: "dispatch/find_unserved", [];
     dispatch_look: "dispatch/look", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, TEXT_ARRAY, INT8, INT8, INT8, INT8, BOOL, INT8, INT8];

@@ -43,6 +43,7 @@ counters! {
     turns_claimed = "turnsClaimed": "Turns claimed.",
     activities_claimed = "activitiesClaimed": "Activities claimed.",
     history_rows_read = "historyRowsRead": "History rows read for cold turns.",
+    local_turns = "localTurns": "Turns that began without a claim, with a result of this process.",
     warm_turns = "warmTurns": "Turns run on a live frame.",
     cold_turns = "coldTurns": "Turns replayed from history.",
     turns_settled = "turnsSettled": "Turns committed.",

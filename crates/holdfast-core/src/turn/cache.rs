@@ -3,11 +3,14 @@
 //! A frame is used only when execution, history length and last fence are those that its last commit left behind;
 //! otherwise it is dropped and the instance is replayed. It never talks to the database or to JavaScript.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Instant,
+};
 
 use holdfast_replay::{Execution, FrameId};
 
-use crate::store::Fence;
+use crate::store::{Fence, NodeKey, turn::ClaimedTurn};
 
 /// What must be equal for a frame to be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +32,21 @@ pub(crate) struct LiveFrame {
     pub(crate) execution: Execution,
     /// What its last commit left behind.
     pub(crate) proof: Proof,
+    /// The next turn, if it begins here before anybody claims the instance.
+    pub(crate) next: Option<Next>,
+}
+
+/// A turn that may begin without a claim: its row has this fence and no owner, until somebody claims it.
+#[derive(Debug)]
+pub(crate) struct Next {
+    /// As a claim would have brought it; `now_ms` is the database's time at `since`.
+    pub(crate) claimed: ClaimedTurn,
+    /// Who settled the last turn.
+    pub(crate) node: NodeKey,
+    /// The version that runs.
+    pub(crate) version: String,
+    /// When the last turn was settled.
+    pub(crate) since: Instant,
 }
 
 #[derive(Debug)]
@@ -77,6 +95,13 @@ impl FrameCache {
             Some(live) if live.proof == proof => Ok(Some(live)),
             Some(live) => Err(live.frame),
         }
+    }
+
+    /// Takes the frame of an instance out whose next turn may begin here.
+    pub(crate) fn take_next(&mut self, instance: &str, execution: i64) -> Option<LiveFrame> {
+        let live = &self.frames.get(instance)?.live;
+        let begins = live.next.is_some() && live.proof.execution == execution;
+        if begins { self.remove(instance) } else { None }
     }
 
     /// Whether a frame of this instance is kept.

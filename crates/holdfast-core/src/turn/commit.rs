@@ -21,6 +21,7 @@ pub(super) fn turn_commit(flight: &Flight, result: TurnResult, history_len: u32)
     let mut commit = empty(&flight.claimed, &flight.node, &flight.version);
     commit.history_len = to_i32(history_len);
     commit.consumed.clone_from(&flight.consumed);
+    commit.results.clone_from(&flight.results);
     commit.events = result.events.iter().map(StoredEvent::encode).collect();
     for effect in result.effects {
         apply(&mut commit, effect);

@@ -34,16 +34,27 @@ pub(crate) struct Flight {
     pub(crate) execution: Option<Execution>,
     /// Inbox rows that its commit deletes.
     pub(crate) consumed: Vec<i64>,
+    /// Activities whose results it was given before they were committed, by scheduling event.
+    pub(crate) results: Vec<i32>,
     /// A commit of it was refused before.
     pub(crate) refused: bool,
     /// A lease that was claimed while this turn was being settled; it goes back once that is known.
     pub(crate) waiting: Option<Fence>,
 }
 
+impl Flight {
+    /// It began without a claim.
+    fn is_local(&self) -> bool {
+        !self.results.is_empty()
+    }
+}
+
 /// All turns in progress and the live frames of one runtime.
 #[derive(Debug)]
 pub(crate) struct TurnTable {
     flights: BTreeMap<String, Flight>,
+    /// How many of them began without a claim.
+    local: usize,
     frames: HashMap<FrameId, String>,
     cache: FrameCache,
     next_frame: u32,
@@ -51,7 +62,7 @@ pub(crate) struct TurnTable {
 
 impl TurnTable {
     pub(crate) fn new(cache: FrameCache) -> Self {
-        Self { flights: BTreeMap::new(), frames: HashMap::new(), cache, next_frame: 1 }
+        Self { flights: BTreeMap::new(), local: 0, frames: HashMap::new(), cache, next_frame: 1 }
     }
 
     /// Turns in progress.
@@ -80,6 +91,16 @@ impl TurnTable {
         self.cache.take(&claimed.instance, proof(claimed))
     }
 
+    /// The live frame of an instance without a turn in progress, when its next turn may begin without a claim.
+    pub(crate) fn take_next(&mut self, instance: &str, execution: i64) -> Option<LiveFrame> {
+        if self.flights.contains_key(instance) { None } else { self.cache.take_next(instance, execution) }
+    }
+
+    /// Turns in progress that were claimed.
+    pub(crate) fn claimed(&self) -> usize {
+        self.flights.len().saturating_sub(self.local)
+    }
+
     /// A frame id that was not used before in this runtime.
     pub(crate) fn new_frame(&mut self) -> FrameId {
         let frame = FrameId(self.next_frame);
@@ -89,7 +110,10 @@ impl TurnTable {
 
     pub(crate) fn insert(&mut self, flight: Flight) {
         self.frames.insert(flight.frame, flight.claimed.instance.clone());
-        self.flights.insert(flight.claimed.instance.clone(), flight);
+        self.local += usize::from(flight.is_local());
+        if let Some(old) = self.flights.insert(flight.claimed.instance.clone(), flight) {
+            self.local -= usize::from(old.is_local());
+        }
     }
 
     /// The flight whose frame answers.
@@ -139,6 +163,7 @@ impl TurnTable {
     pub(crate) fn remove(&mut self, instance: &str) -> Option<Flight> {
         let flight = self.flights.remove(instance)?;
         self.frames.remove(&flight.frame);
+        self.local -= usize::from(flight.is_local());
         Some(flight)
     }
 
@@ -208,6 +233,7 @@ mod tests {
             frame,
             execution: running.then(|| Execution::begin("i".to_owned(), 1, start, 0)),
             consumed: Vec::new(),
+            results: Vec::new(),
             refused: false,
             waiting: None,
         });

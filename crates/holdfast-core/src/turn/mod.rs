@@ -5,12 +5,13 @@ mod commit;
 mod flight;
 mod handing_over;
 mod load;
+mod local;
 mod park;
 mod runner;
 mod settle;
 mod tally;
 mod tell;
 
-pub(crate) use cache::{FrameCache, LiveFrame, Proof};
+pub(crate) use cache::{FrameCache, LiveFrame, Next, Proof};
 pub(crate) use flight::{Flight, TurnTable};
 pub(crate) use runner::{ClaimedBatch, TurnRunner, TurnSetup};

@@ -12,6 +12,7 @@ use holdfast_replay::{FrameId, Message, MessageBody, Payload, Reply, ReplyOutcom
 use crate::{
     clock,
     error::{Error, Result},
+    lease::Reserved,
     store::{NodeKey, StoreSession, turn::ClaimedTurn},
     telemetry::error_payload,
     turn::{
@@ -37,7 +38,7 @@ impl TurnRunner {
             let Some(flight) = table.by_frame(frame) else { return };
             park_commit(flight, error)
         };
-        self.submit(commit, None);
+        self.submit(commit, None, Reserved::default());
     }
 
     /// Stops an instance that cannot be read, or ends it when it is to be cancelled.
@@ -62,6 +63,7 @@ impl TurnRunner {
                 frame,
                 execution: None,
                 consumed: Vec::new(),
+                results: Vec::new(),
                 refused: true,
                 waiting: None,
             });
@@ -77,7 +79,7 @@ impl TurnRunner {
             let Some(flight) = table.by_frame(frame) else { return Ok(()) };
             blind_cancel(flight, &reason, open)
         };
-        self.submit(commit, None);
+        self.submit(commit, None, Reserved::default());
         Ok(())
     }
 }

@@ -6,7 +6,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
@@ -17,7 +20,7 @@ use crate::{
     crossing::Outbox,
     error::{Error, Result},
     failpoint,
-    lease::{Keeper, Kind, Return, Returns},
+    lease::{Keeper, Kind, Return, Returns, TakesTasks},
     provider::Provider,
     store::{Fence, NodeKey, StoreSession, turn::ClaimedTurn},
     telemetry::{RunCounters, error_payload},
@@ -60,9 +63,12 @@ pub(crate) struct TurnRunner {
     pub(super) counters: Arc<RunCounters>,
     newest: BTreeMap<String, String>,
     table: Mutex<TurnTable>,
-    slots: usize,
+    pub(super) slots: usize,
     max_attempts: u32,
     limits: Limits,
+    pub(super) tasks: OnceLock<Weak<dyn TakesTasks>>,
+    /// The last claim left turns of others in the queue.
+    pub(super) backlog: AtomicBool,
 }
 
 impl TurnRunner {
@@ -86,12 +92,18 @@ impl TurnRunner {
             slots,
             max_attempts,
             limits,
+            tasks: OnceLock::new(),
+            backlog: AtomicBool::new(false),
         }
     }
 
-    /// Slots that are free.
+    /// Slots that are free for claims. Turns that begin without one go first, but while others wait in the queue an eighth
+    /// of the slots is theirs.
     pub(crate) fn free(&self) -> usize {
-        self.slots.saturating_sub(self.lock().len())
+        let table = self.lock();
+        let kept = if self.backlog.load(Ordering::Acquire) { self.slots.div_ceil(8) } else { 0 };
+        let free = self.slots.saturating_sub(table.len());
+        free.max(kept.saturating_sub(table.claimed()))
     }
 
     /// Turns in progress.
@@ -341,6 +353,7 @@ impl TurnRunner {
                 frame,
                 execution: None,
                 consumed,
+                results: Vec::new(),
                 refused: false,
                 waiting: None,
             };

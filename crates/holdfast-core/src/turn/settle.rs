@@ -13,15 +13,17 @@ use crate::{
     clock,
     error::{Error, ErrorKind, Result},
     failpoint,
-    lease::{Kind, Return},
+    lease::{Kind, Reserved, Return},
     store::{
         Fence,
-        commit::{CommitItem, CommitOutcome, Park, TurnCommit},
+        commit::{CommitItem, CommitOutcome, Park, SettledTurn, TurnCommit},
+        turn::ClaimedTurn,
     },
     telemetry::error_payload,
     turn::{
-        Flight, LiveFrame, Proof, TurnRunner,
+        Flight, LiveFrame, Next, Proof, TurnRunner,
         commit::{park_commit, rescued_cancel, turn_commit},
+        local::{Queued, taken},
         tally::Tally,
     },
 };
@@ -33,20 +35,26 @@ struct Left {
     /// What is tried when a cancellation is refused.
     rescue: Option<TurnCommit>,
     park: Option<Park>,
+    /// Slots for the activities that this node takes.
+    reserved: Reserved,
+    queued: Queued,
 }
 
 impl TurnRunner {
     /// Commits what a turn decided.
     pub(super) fn settle(self: &Arc<Self>, frame: FrameId, execution: Execution, result: TurnResult) {
-        let (commit, poisoned) = {
+        let (mut commit, poisoned, isolated) = {
             let mut table = self.lock();
             let Some(flight) = table.by_frame(frame) else { return };
-            (turn_commit(flight, result, execution.history_len()), flight.claimed.poisoned)
+            let commit = turn_commit(flight, result, execution.history_len());
+            (commit, flight.claimed.poisoned, flight.isolated)
         };
         if !poisoned && failpoint::drops_turn(&commit.instance) {
             return self.lose(&commit);
         }
-        self.submit(commit, Some(execution));
+        let taker = if commit.end.is_none() { self.taker(isolated) } else { None };
+        let reserved = Reserved::of(taker, &mut commit.activities);
+        self.submit(commit, Some(execution), reserved);
     }
 
     /// A turn that ends without a commit: its lease goes back with its delivery counted.
@@ -56,7 +64,12 @@ impl TurnRunner {
         self.outbox.evict(vec![flight.frame]);
     }
 
-    pub(super) fn submit(self: &Arc<Self>, commit: TurnCommit, execution: Option<Execution>) {
+    pub(super) fn submit(
+        self: &Arc<Self>,
+        commit: TurnCommit,
+        execution: Option<Execution>,
+        reserved: Reserved,
+    ) {
         let ended = commit.end.is_some();
         let tally = Tally::of(&commit);
         let (instance, fence) = (commit.instance.clone(), commit.fence);
@@ -65,6 +78,8 @@ impl TurnRunner {
             execution: execution.filter(|_| !ended),
             rescue: self.lock().by_instance(&instance).and_then(|flight| rescued_cancel(flight, &commit)),
             park: commit.park.clone(),
+            reserved,
+            queued: Queued::of(&commit),
         };
         let runner = Arc::clone(self);
         failpoint::hit("turn.submit.before");
@@ -96,10 +111,16 @@ impl TurnRunner {
         failpoint::hit("turn.settled.before");
         // A lease that is not held any more was told as lost when that was found out.
         let held = self.keeper.let_go(Kind::Turn, fence);
+        // Before the turn is out of the table: nobody here cancels what has not begun.
+        if let Ok(CommitOutcome::Settled(settled)) = &outcome {
+            let Queued { node, asked_at, .. } = &left.queued;
+            let tasks = taken(&left.queued, &settled.handed, settled.now_ms);
+            left.reserved.give(tasks, node.clone(), *asked_at);
+        }
         let Some(flight) = self.take_out(instance) else { return };
         let mut evict = vec![flight.frame];
         match outcome {
-            Ok(CommitOutcome::Done { .. } | CommitOutcome::Settled(_)) => {
+            Ok(outcome @ (CommitOutcome::Done { .. } | CommitOutcome::Settled(_))) => {
                 self.provider.counters().turns_settled.add(1);
                 if let Some(park) = &left.park {
                     self.tell_parked(&flight, park);
@@ -107,7 +128,12 @@ impl TurnRunner {
                     self.tell_poisoned(&flight.claimed);
                 }
                 if let Some(execution) = left.execution {
-                    let live = LiveFrame { frame: flight.frame, execution, proof };
+                    let Flight { frame, .. } = flight;
+                    let next = match outcome {
+                        CommitOutcome::Settled(settled) => Some(next(flight, proof, &settled)),
+                        _ => None,
+                    };
+                    let live = LiveFrame { frame, execution, proof, next };
                     evict = self.lock().keep(instance.to_owned(), live);
                 }
             }
@@ -115,7 +141,7 @@ impl TurnRunner {
             Ok(_) if held => self.tell_lost(Some(instance), fence),
             Ok(_) => {}
             Err(_) if flight.waiting.is_some() => self.tell_lost(Some(instance), fence),
-            Err(error) => self.refused(flight, left.rescue, &error),
+            Err(error) => self.refused(flight, held, left.rescue, &error),
         }
         self.outbox.evict(evict);
         failpoint::hit("turn.settled.after");
@@ -134,7 +160,7 @@ impl TurnRunner {
     /// The server refused what this turn writes: the instance is parked with the reason, or, when it was to be cancelled, ends
     /// without what was refused. If that is refused as well the lease goes back and its count grows until the item is
     /// poisoned.
-    fn refused(self: &Arc<Self>, flight: Flight, rescue: Option<TurnCommit>, error: &Error) {
+    fn refused(self: &Arc<Self>, flight: Flight, held: bool, rescue: Option<TurnCommit>, error: &Error) {
         self.counters.provider_errors.add(1);
         if error.kind() == ErrorKind::Closed || flight.refused {
             self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
@@ -142,8 +168,28 @@ impl TurnRunner {
         }
         let payload = error_payload("InfrastructureError", error.kind().code(), &error.text_without_data());
         let commit = rescue.unwrap_or_else(|| park_commit(&flight, &payload));
-        self.keeper.hold(Kind::Turn, flight.claimed.fence, clock::now());
+        if held {
+            self.keeper.hold(Kind::Turn, flight.claimed.fence, clock::now());
+        }
         self.lock().insert(Flight { refused: true, execution: None, ..flight });
-        self.submit(commit, None);
+        self.submit(commit, None, Reserved::default());
     }
+}
+
+/// The turn that may follow without a claim.
+fn next(flight: Flight, proof: Proof, settled: &SettledTurn) -> Next {
+    let Flight { claimed, node, version, .. } = flight;
+    let claimed = ClaimedTurn {
+        fence: settled.next,
+        deliveries: 0,
+        poisoned: false,
+        version: Some(version.clone()),
+        history_len: proof.history_len,
+        parked: false,
+        last_fence: proof.last_fence,
+        start: None,
+        now_ms: settled.now_ms,
+        ..claimed
+    };
+    Next { claimed, node, version, since: clock::now() }
 }

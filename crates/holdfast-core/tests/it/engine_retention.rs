@@ -160,13 +160,15 @@ async fn the_depths_of_the_queues_are_seen_at_their_interval() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn claims_that_near_a_lease_are_told() {
     let mut config = EngineConfig::default();
-    config.lease.worker_lock_timeout = Duration::from_millis(1);
+    config.lease.orchestrator_lock_timeout = Duration::from_millis(1);
     let world = World::new(steps(), config).await;
     world.provider.events().listen(Arc::new(|| {}));
-    world.start("s", "steps", json!(40)).await;
-    world.output("s").await;
+    for number in 0..40 {
+        world.start(&format!("s{number}"), "steps", json!(1)).await;
+        world.output(&format!("s{number}")).await;
+    }
     let told = world.heard("claims-slow");
     assert_eq!(told.len(), 1, "once a minute: {told:?}");
-    assert_eq!(told[0].fields["option"], "workerLockTimeoutMs");
+    assert_eq!(told[0].fields["option"], "orchestratorLockTimeoutMs");
     world.stop().await;
 }

@@ -378,6 +378,7 @@ pub(crate) fn settling(claimed: &ClaimedActivity, node: &NodeKey, outcome: Activ
         fence: claimed.fence,
         node: node.clone(),
         outcome,
+        rides: false,
         heartbeat: None,
     })
 }

@@ -73,7 +73,7 @@ async fn an_event_whose_commit_lost_its_answer_is_delivered_once() {
     }
     let count =
         || async { sql_at(database.url(), &schema, "select count(*) from @inbox").await[0].get::<_, i64>(0) };
-    proxy.hold_replies();
+    proxy.hold_replies_from_commit();
     let sending = tokio::spawn({
         let client = client.clone();
         async move { client.send("order".to_owned(), body()).await }

@@ -24,6 +24,7 @@ columns! {
         event: i32,
         kind: &'a str,
         data: Option<&'a str>,
+        delay_ms: i64,
     }
 }
 
@@ -75,6 +76,10 @@ pub(super) struct Activities<'a> {
     pub(super) scheduled: ScheduledTasks<'a>,
 }
 
+/// A result that is in the hands of a turn of this process wakes its instance so much later: that turn is nearly always
+/// settled before, and takes the wake back.
+const RIDE_PATIENCE_MS: i64 = 1_000;
+
 impl<'a> Activities<'a> {
     /// Adds what a turn does.
     pub(super) fn turn(&mut self, turn: &'a TurnCommit) {
@@ -125,6 +130,7 @@ impl<'a> Activities<'a> {
                     event,
                     kind: message.kind,
                     data: message.data,
+                    delay_ms: if activity.rides { RIDE_PATIENCE_MS } else { 0 },
                 });
                 self.ended_items.push(index);
             }

@@ -47,6 +47,18 @@ columns! {
 }
 
 columns! {
+    /// Tasks that an earlier run of a turn may have leased to its node.
+    Handed<'a> of HandedRow {
+        instance: &'a str,
+        execution: i64,
+        event: i32,
+        owner: &'a str,
+        owner_epoch: i64,
+        turn_fence: i64,
+    }
+}
+
+columns! {
     /// Results that a turn uses and that may lie in the inbox.
     Used<'a> of UsedRow {
         instance: &'a str,
@@ -67,6 +79,7 @@ pub(super) struct Head<'a> {
     ended_items: Vec<usize>,
     settled: SettledTasks<'a>,
     settled_items: Vec<usize>,
+    handed: Handed<'a>,
     used: Used<'a>,
     used_items: Vec<usize>,
 }
@@ -106,6 +119,16 @@ impl<'a> Head<'a> {
         if matches!(turn.end, Some(TurnEnd::Completed { .. })) {
             self.completing.push(CompletingRow { instance, fence: turn.fence.0 });
             self.completing_items.push(index);
+        }
+        for task in turn.activities.iter().filter(|task| self.again && task.lease_ms.is_some()) {
+            self.handed.push(HandedRow {
+                instance,
+                execution: turn.execution,
+                event: task.event,
+                owner: &turn.node.id,
+                owner_epoch: turn.node.epoch,
+                turn_fence: turn.fence.0,
+            });
         }
         for source in &turn.results {
             if self.again || !here.contains(&key_of(turn, *source)) {
@@ -155,6 +178,7 @@ impl<'a> Head<'a> {
             flight.add(Step::FoundTurns, &statements.commit_find_settled_turns, turns.key_params());
             let settled = self.settled.params();
             flight.add(Step::FoundActivities, &statements.commit_find_settled_activities, settled);
+            flight.add(Step::Other, &statements.commit_release_handed, self.handed.params());
         }
         flight.add(Step::FoundResults, &statements.commit_find_results, self.used.params());
         flight.add(Step::EndedActivities, &statements.commit_end_activities, self.ended.params());
@@ -178,7 +202,11 @@ impl<'a> Head<'a> {
             let done = CommitOutcome::Done { more_work: false };
             standing.decided[index] = match item {
                 CommitItem::Turn(_) if yielded.contains(&index) => Some(CommitOutcome::Yielded),
-                CommitItem::Turn(_) if found_turns.contains(&index) => Some(done),
+                CommitItem::Turn(turn) if found_turns.contains(&index) => {
+                    // What it took was given back.
+                    let more_work = turn.activities.iter().any(|task| task.lease_ms.is_some());
+                    Some(CommitOutcome::Done { more_work })
+                }
                 CommitItem::Turn(turn) => {
                     let stands = leases.get(turn.instance.as_str()).is_some_and(|lease| lease.admits(turn));
                     let results = turn.results.iter().map(|source| key_of(turn, *source));

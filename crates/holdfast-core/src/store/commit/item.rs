@@ -184,6 +184,8 @@ pub struct ActivityCommit {
     pub node: NodeKey,
     /// What becomes of it.
     pub outcome: ActivityOutcome,
+    /// A turn of this process has the result in hand already.
+    pub rides: bool,
     /// What its body told last and is not stored yet; kept for the next try.
     pub heartbeat: Option<Payload>,
 }

@@ -56,7 +56,11 @@ pub(super) fn read(
         Ok(())
     };
     for row in answers.rows(Step::ToldResults) {
-        set(&activities.ended_items, row, CommitOutcome::Done { more_work: true })?;
+        let rides = match &batch[item_of(&activities.ended_items, row)?] {
+            CommitItem::Activity(activity) => activity.rides,
+            _ => false,
+        };
+        set(&activities.ended_items, row, CommitOutcome::Done { more_work: !rides })?;
     }
     for row in answers.rows(Step::RetriedActivities) {
         let more_work = retries_at_once(&batch[item_of(&activities.retried_items, row)?]);

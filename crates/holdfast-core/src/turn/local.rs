@@ -1,0 +1,137 @@
+//! Turns that begin without a claim: with results of activities that have just ended here, on a frame that is still the
+//! instance's last word.
+//!
+//! Such a turn holds no lease. It is settled under the fence that the last one left behind, as long as nobody has claimed
+//! the row: whoever claims it first has it, and the results are in the inbox then.
+
+use std::{
+    sync::{Arc, Weak, atomic::Ordering},
+    time::Instant,
+};
+
+use holdfast_replay::{Message, MessageBody};
+
+use crate::{
+    clock,
+    lease::TakesTasks,
+    store::{
+        ActivityKey, NodeKey,
+        activity::ClaimedActivity,
+        commit::{HandedTask, NewActivity, TurnCommit},
+    },
+    turn::{Flight, LiveFrame, Next, TurnRunner},
+};
+
+impl TurnRunner {
+    /// From here on activities that turns queue are taken at once where that is possible.
+    pub(crate) fn tasks_to(&self, taker: Weak<dyn TakesTasks>) {
+        // It is told once, at the start.
+        let _ = self.tasks.set(taker);
+    }
+
+    /// Whether the last claim left turns of others in the queue.
+    pub(crate) fn set_backlog(&self, backlog: bool) {
+        self.backlog.store(backlog, Ordering::Release);
+    }
+
+    /// Who takes the activities of a turn; nobody when it may be what kills its process.
+    pub(super) fn taker(&self, isolated: bool) -> Option<Arc<dyn TakesTasks>> {
+        if isolated { None } else { self.tasks.get().and_then(Weak::upgrade) }
+    }
+
+    /// Begins the next turn of an instance with these results; false when it cannot begin here. It needs no free slot: the
+    /// activities that ended had one each, so these bound it, and claims make room.
+    pub(crate) fn begin(&self, instance: &str, execution: i64, results: Vec<(i32, MessageBody)>) -> bool {
+        let mut table = self.lock();
+        let Some(LiveFrame { frame, execution, next: Some(next), .. }) = table.take_next(instance, execution)
+        else {
+            return false;
+        };
+        let mut execution = execution;
+        let Next { mut claimed, node, version, since } = next;
+        claimed.now_ms += i64::try_from(clock::since(since).as_millis()).unwrap_or(i64::MAX / 2);
+        let events: Vec<i32> = results.iter().map(|(event, _)| *event).collect();
+        // They have no row: their numbers are of no use to the commit.
+        let messages = results.into_iter().map(|(event, body)| Message { id: -i64::from(event), body });
+        let accepted = execution.accept(messages.collect(), claimed.now_ms);
+        self.provider.counters().messages_dropped.add(accepted.dropped.len() as u64);
+        self.counters.orch_items_fetched.add(1);
+        self.provider.counters().local_turns.add(1);
+        self.provider.counters().warm_turns.add(1);
+        let activation = execution.activation(frame);
+        table.insert(Flight {
+            claimed,
+            node,
+            version,
+            isolated: false,
+            since: clock::now(),
+            frame,
+            execution: Some(execution),
+            consumed: Vec::new(),
+            results: events,
+            refused: false,
+            waiting: None,
+        });
+        drop(table);
+        self.outbox.push(vec![activation], Vec::new());
+        true
+    }
+}
+
+/// The activities of a turn that this node took, as claims would have brought them.
+pub(super) fn taken(queued: &Queued, handed: &[HandedTask], now_ms: i64) -> Vec<ClaimedActivity> {
+    let find = |task: &HandedTask| queued.tasks.iter().find(|queued| queued.event == task.event);
+    let tasks = handed.iter().filter_map(|task| Some((task, find(task)?)));
+    tasks
+        .map(|(task, queued_task)| ClaimedActivity {
+            key: ActivityKey {
+                instance: queued.instance.clone(),
+                execution: queued.execution,
+                event: task.event,
+            },
+            fence: task.fence,
+            deliveries: 1,
+            poisoned: false,
+            attempt: 1,
+            name: queued_task.name.clone(),
+            input: queued_task.input.clone(),
+            retry: queued_task.retry.clone(),
+            heartbeat: None,
+            timeout_ms: queued_task.timeout_ms,
+            tag: queued_task.tag.clone(),
+            session: None,
+            orchestration_name: Some(queued.name.clone()),
+            orchestration_version: Some(queued.version.clone()),
+            scheduled_at_ms: task.scheduled_at_ms,
+            now_ms,
+        })
+        .collect()
+}
+
+/// What is kept of a turn's commit for the activities that this node takes.
+pub(super) struct Queued {
+    instance: String,
+    execution: i64,
+    name: String,
+    version: String,
+    tasks: Vec<NewActivity>,
+    /// Before the commit was handed in.
+    pub(super) asked_at: Instant,
+    pub(super) node: NodeKey,
+}
+
+impl Queued {
+    /// Of the tasks that are marked with a lease.
+    pub(super) fn of(commit: &TurnCommit) -> Self {
+        let leased = commit.activities.iter().filter(|task| task.lease_ms.is_some());
+        Self {
+            instance: commit.instance.clone(),
+            execution: commit.execution,
+            name: commit.name.clone(),
+            version: commit.version.clone(),
+            tasks: leased.cloned().collect(),
+            asked_at: clock::now(),
+            node: commit.node.clone(),
+        }
+    }
+}
