@@ -51,6 +51,10 @@ pub const INBOX_PER_TURN: i64 = 1000;
 /// history that an execution may have, an activation stays below the 512 MiB at which JavaScript's strings end.
 pub const INBOX_BYTES_PER_TURN: i64 = 32 * 1024 * 1024;
 
+/// Recorded events that are read for the turns of one claim: a few hundred bytes each, so that replays of long histories do not
+/// come together in memory. The first history always comes.
+pub const REPLAYED_EVENTS_PER_CLAIM: i64 = 100_000;
+
 /// Rows claimed by one statement: keeps a claim short and leaves work for other nodes.
 pub const CLAIM_BATCH: usize = 128;
 

@@ -4,6 +4,8 @@
 -- Rows: at most $4, in due order (equal due times in any order: a second sort key would read the whole backlog).
 -- Locks: activity rows, skipping locked ones. Index: activity_queue_due_at_idx bounded by statement_timestamp(),
 -- activity_queue_pkey, node_pkey.
+-- Inputs of 64 MiB together are enough for one claim, the longest that one payload has by default; the rest stays due. Their
+-- lengths are read without their texts.
 -- $1 owner text
 -- $2 owner_epoch bigint
 -- $3 names text[]
@@ -15,7 +17,7 @@
 -- $9 max_attempts int
 -- $10 look_back_ms bigint (rows due for longer are left to a later look)
 with candidate as materialized (
-  select q.instance, q.execution, q.event, q.due_at
+  select q.instance, q.execution, q.event, q.due_at, octet_length(q.input)::bigint as bytes
   from /*schema*/activity_queue q
   where q.due_at <= statement_timestamp()
     and q.due_at >= statement_timestamp() - make_interval(secs => $10::bigint / 1000.0)
@@ -27,6 +29,10 @@ with candidate as materialized (
   order by q.due_at
   limit $4::bigint
   for update of q skip locked
+),
+weighed as materialized (
+  select c.*, sum(c.bytes) over (order by c.due_at, c.instance, c.execution, c.event) - c.bytes as before
+  from candidate c
 )
 update /*schema*/activity_queue q
 set deliveries = q.deliveries + 1,
@@ -39,8 +45,9 @@ set deliveries = q.deliveries + 1,
           when q.deliveries < 1 then 0
           else least($8::bigint, $7::bigint * power(2, least(q.deliveries - 1, 40)))
         end) / 1000.0)
-from candidate
-where q.instance = candidate.instance and q.execution = candidate.execution and q.event = candidate.event
+from weighed
+where q.instance = weighed.instance and q.execution = weighed.execution and q.event = weighed.event
+  and weighed.before < 67108864
 returning q.instance,
           q.execution,
           q.event,
@@ -59,4 +66,5 @@ returning q.instance,
           q.orchestration_version,
           floor(extract(epoch from q.scheduled_at) * 1000)::bigint as scheduled_at_ms,
           floor(extract(epoch from q.leased_at) * 1000)::bigint as now_ms,
-          floor(extract(epoch from statement_timestamp() - candidate.due_at) * 1000)::bigint as waited_ms
+          floor(extract(epoch from statement_timestamp() - weighed.due_at) * 1000)::bigint as waited_ms,
+          (select max(w.before) >= 67108864 from weighed w) as cut

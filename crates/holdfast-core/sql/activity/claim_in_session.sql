@@ -5,6 +5,8 @@
 -- Rows: at most $4, in due order, of at most $14 sessions beside the owned ones. Locks: session rows, then activity rows,
 -- skipping locked ones; a session without a row may wait for another claim that makes it at this moment.
 -- Index: activity_queue_session_idx bounded by statement_timestamp(), session_pkey, activity_queue_pkey, node_pkey.
+-- Inputs of 64 MiB together are enough for one claim, the longest that one payload has by default; the rest stays due. Their
+-- lengths are read without their texts.
 -- $1 owner text
 -- $2 owner_epoch bigint
 -- $3 names text[]
@@ -81,7 +83,7 @@ made as (
   returning session
 ),
 candidate as materialized (
-  select q.instance, q.execution, q.event, waiting.due_at
+  select q.instance, q.execution, q.event, waiting.due_at, octet_length(q.input)::bigint as bytes
   from waiting
   join /*schema*/activity_queue q
     on q.instance = waiting.instance and q.execution = waiting.execution and q.event = waiting.event
@@ -89,6 +91,10 @@ candidate as materialized (
     and q.due_at <= statement_timestamp()
     and (q.owner is null or not ($5::boolean or (q.owner = $1::text and q.owner_epoch = $2::bigint)))
   for update of q skip locked
+),
+weighed as materialized (
+  select c.*, sum(c.bytes) over (order by c.due_at, c.instance, c.execution, c.event) - c.bytes as before
+  from candidate c
 )
 update /*schema*/activity_queue q
 set deliveries = q.deliveries + 1,
@@ -101,8 +107,9 @@ set deliveries = q.deliveries + 1,
           when q.deliveries < 1 then 0
           else least($8::bigint, $7::bigint * power(2, least(q.deliveries - 1, 40)))
         end) / 1000.0)
-from candidate
-where q.instance = candidate.instance and q.execution = candidate.execution and q.event = candidate.event
+from weighed
+where q.instance = weighed.instance and q.execution = weighed.execution and q.event = weighed.event
+  and weighed.before < 67108864
 returning q.instance,
           q.execution,
           q.event,
@@ -121,4 +128,5 @@ returning q.instance,
           q.orchestration_version,
           floor(extract(epoch from q.scheduled_at) * 1000)::bigint as scheduled_at_ms,
           floor(extract(epoch from q.leased_at) * 1000)::bigint as now_ms,
-          floor(extract(epoch from statement_timestamp() - candidate.due_at) * 1000)::bigint as waited_ms
+          floor(extract(epoch from statement_timestamp() - weighed.due_at) * 1000)::bigint as waited_ms,
+          (select max(w.before) >= 67108864 from weighed w) as cut

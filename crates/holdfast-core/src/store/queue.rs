@@ -84,7 +84,7 @@ impl ClaimTerms {
             return Ok(());
         }
         let mut full = None;
-        if rows.len() as i64 >= self.limit {
+        if rows.len() as i64 >= self.limit || was_cut(rows)? {
             for row in rows {
                 let waited: i64 = column(row, "waited_ms")?;
                 let waited = Duration::from_millis(u64::try_from(waited).unwrap_or(0));
@@ -94,6 +94,15 @@ impl ClaimTerms {
         statements.low_water.looked(self.queue, request.node, self.look, full, Instant::now());
         Ok(())
     }
+}
+
+/// Whether a claim left rows that were due because those it took are large enough together.
+fn was_cut(rows: &[Row]) -> Result<bool> {
+    let Some(row) = rows.first().filter(|row| row.columns().iter().any(|column| column.name() == "cut"))
+    else {
+        return Ok(false);
+    };
+    column(row, "cut")
 }
 
 /// The claimed rows that can be understood. One that cannot must not stop the others: its lease is known to nobody, so the

@@ -1,7 +1,7 @@
 //! From claimed rows to executions: messages for all of them, history only for those without a live frame.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
@@ -95,6 +95,22 @@ impl Loaded {
     }
 }
 
+/// Cold turns, beyond the first, whose histories are too much for one load together with those before them.
+pub(super) fn beyond_one_load(fresh: &[ClaimedTurn], cold: &[(String, i64)]) -> BTreeSet<String> {
+    let cold: BTreeSet<&str> = cold.iter().map(|(instance, _)| instance.as_str()).collect();
+    let mut events = 0;
+    let mut beyond = BTreeSet::new();
+    for claimed in fresh.iter().filter(|claimed| cold.contains(claimed.instance.as_str())) {
+        let more = i64::from(claimed.history_len);
+        if events > 0 && events + more > limits::REPLAYED_EVENTS_PER_CLAIM {
+            beyond.insert(claimed.instance.clone());
+        } else {
+            events += more;
+        }
+    }
+    beyond
+}
+
 /// Instances beside the `parked` ones of which not all messages may have been read.
 fn long_inboxes(inbox: &[(String, Result<Message>)], parked: &[String]) -> Vec<String> {
     let bytes =
@@ -169,4 +185,42 @@ fn seed(claimed: &ClaimedTurn) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&claimed.instance, claimed.execution, claimed.fence.0, claimed.now_ms).hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Fence;
+
+    fn claimed(instance: &str, history_len: i32) -> ClaimedTurn {
+        ClaimedTurn {
+            instance: instance.to_owned(),
+            fence: Fence(1),
+            deliveries: 1,
+            poisoned: false,
+            name: "n".to_owned(),
+            version: None,
+            execution: 1,
+            history_len,
+            parked: false,
+            last_fence: Fence(0),
+            start: None,
+            parent: None,
+            now_ms: 0,
+        }
+    }
+
+    fn beyond(lengths: &[i32], cold: &[usize]) -> Vec<String> {
+        let turns: Vec<ClaimedTurn> =
+            lengths.iter().enumerate().map(|(at, length)| claimed(&format!("i{at}"), *length)).collect();
+        let cold: Vec<(String, i64)> = cold.iter().map(|at| (format!("i{at}"), 1)).collect();
+        beyond_one_load(&turns, &cold).into_iter().collect()
+    }
+
+    #[test]
+    fn the_first_history_is_read_however_long_and_small_ones_fill_the_load() {
+        assert_eq!(beyond(&[500_000, 10, 20], &[0, 1, 2]), ["i1", "i2"]);
+        assert_eq!(beyond(&[60_000, 60_000, 40_000], &[0, 1, 2]), ["i1"]);
+        assert_eq!(beyond(&[60_000, 60_000, 40_000], &[1, 2]), [""; 0], "a live frame reads no history");
+    }
 }

@@ -131,8 +131,17 @@ impl TurnRunner {
         for claimed in &batch.turns {
             self.keeper.hold(Kind::Turn, claimed.fence, batch.asked_at);
         }
-        let fresh = self.adopt(batch.turns, &batch.node);
-        let (live, cold) = self.take_live(&fresh);
+        let mut fresh = self.adopt(batch.turns, &batch.node);
+        let (live, mut cold) = self.take_live(&fresh);
+        let too_much = load::beyond_one_load(&fresh, &cold);
+        cold.retain(|(instance, _)| !too_much.contains(instance));
+        for claimed in fresh.extract_if(.., |claimed| too_much.contains(&claimed.instance)) {
+            self.returns.push(Kind::Turn, claimed.fence, Return::Unstarted);
+        }
+        if !too_much.is_empty() {
+            // They go back, and are claimed again, once these are on their way.
+            self.provider.wakes().work();
+        }
         let parked: Vec<String> =
             fresh.iter().filter(|claimed| claimed.parked).map(|claimed| claimed.instance.clone()).collect();
         let ids: Vec<String> = fresh.iter().map(|claimed| claimed.instance.clone()).collect();

@@ -355,3 +355,22 @@ async fn a_suspect_at_its_last_delivery_is_left_where_other_suspects_run() {
     assert_eq!(claim(true).await, []);
     assert_eq!(claim(false).await, [(10, false)]);
 }
+
+#[tokio::test]
+async fn a_claim_takes_inputs_up_to_a_bound_and_the_rest_stays_due() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    // 30 MB each, compressed in the table: the third goes over 64 MiB, and so it is the last.
+    store
+        .run(
+            "insert into @activity_queue (instance, execution, event, name, input, due_at)
+             select 'j' || n, 0, 0, 'charge', '\"' || repeat('x', 30000000) || '\"', now() - n * interval '1 s'
+             from generate_series(1, 5) n",
+        )
+        .await;
+    let claimed = store.claim_activities(&request(&node)).await;
+    assert_eq!(claimed.iter().map(|task| task.deliveries).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(store.number("select count(*) from @activity_queue where owner is null and deliveries = 0 and due_at < now()").await, 2);
+    // What was left is found by the next claim of the same node, which begins at its mark.
+    assert_eq!(store.claim_activities(&request(&node)).await.len(), 2);
+}
