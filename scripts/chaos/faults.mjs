@@ -28,7 +28,8 @@ const FAULTS = {
     await gone
     world.kills.push({ pid: child.pid, at: new Date() })
     await delay(between(random, 0, 1500))
-    await world.startWorker(place)
+    // A busy machine, or a database that is away just now, must not hold up the other faults.
+    await Promise.race([world.startWorker(place), delay(3000)])
   },
   async workerPause(world, random) {
     const child = pick(random, world.workers)
@@ -85,7 +86,7 @@ const FAULTS = {
  * long enough ones that work goes on at all.
  */
 const LINES = [
-  { round: { workerKill: 4, workerPause: 1, loopBlock: 1 }, pauseMs: [100, 2500] },
+  { round: { workerKill: 7, workerPause: 1, loopBlock: 1 }, pauseMs: [100, 2000] },
   { round: { dbStop: 2, backendTerminate: 1, netCut: 1, netSlow: 1, netBlackhole: 1, netReset: 1, bouncerRestart: 1 }, pauseMs: [500, 3500] },
 ]
 
