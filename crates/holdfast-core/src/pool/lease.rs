@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Deref, sync::Arc, time::Instant};
 
-use super::{session::Session, shared::Shared};
+use super::{session::Session, shared::Shared, trace::Trace};
 
 /// A session of the pool, held until dropped. A session that is broken, has a call in flight or ran a free-form batch
 /// is closed then instead of reused.
@@ -10,6 +10,7 @@ pub struct Lease {
     // Dropped in this order: the session is back before the place is, so the next caller finds it.
     loan: Loan,
     _place: Place,
+    trace: Trace,
 }
 
 /// A session on loan to one run of an operation, see [`super::Pool::run`]; like a lease but for the place in the pool,
@@ -32,8 +33,14 @@ impl Drop for Place {
 }
 
 impl Lease {
-    pub(super) fn new(loan: Loan, place: Place) -> Self {
-        Self { loan, _place: place }
+    pub(super) fn new(loan: Loan, place: Place, trace: Trace) -> Self {
+        Self { loan, _place: place, trace }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.trace.given_back(!self.loan.is_broken());
     }
 }
 

@@ -27,6 +27,7 @@ mod statement;
 mod stats;
 mod tally;
 mod target;
+mod trace;
 mod upkeep;
 mod url;
 

@@ -6,7 +6,7 @@
 
 use std::{future::Future, sync::Arc, time::Instant};
 
-use super::{gate::CallerClass, lease::Loan, shared::Shared};
+use super::{gate::CallerClass, lease::Loan, shared::Shared, trace::Trace};
 use crate::{
     error::{ErrorKind, Result},
     telemetry::Backoff,
@@ -25,12 +25,18 @@ where
     let mut pauses = Backoff::new(config.retry_base_delay, config.retry_max_delay);
     let mut left = config.retry_attempts;
     let asked = Instant::now();
-    let _place = pool.enter(class).await?;
+    let mut trace = Trace::begin(class);
+    let _place = pool.enter(class).await.inspect_err(|error| trace.ended(Err(error)))?;
+    trace.admitted();
     loop {
         let outcome = match pool.lend(asked).await {
-            Ok(session) => operation(session).await,
+            Ok(session) => {
+                trace.lent(&session);
+                operation(session).await
+            }
             Err(error) => Err(error),
         };
+        trace.ended(outcome.as_ref().map(drop));
         match outcome {
             Err(error) if left > 0 && is_repeatable(error.kind()) => {
                 tracing::debug!(error = %error.full_text(), "an operation is run again");
@@ -38,6 +44,7 @@ where
             outcome => return outcome,
         }
         left -= 1;
+        trace.again();
         pool.health.tally.retries.add(1);
         tokio::time::sleep(pauses.next_delay()).await;
     }

@@ -12,7 +12,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::mpsc;
@@ -28,6 +28,7 @@ use super::{
     health::Member,
     prepared::Prepared,
     statement::Statement,
+    trace::Usage,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -65,6 +66,7 @@ pub(super) struct Inner {
     /// A call was given up before its answer: its query may still run.
     interrupted: AtomicBool,
     in_flight: AtomicUsize,
+    usage: Arc<Usage>,
     free_form: AtomicBool,
     /// Set for sessions of the pool.
     member: OnceLock<Member>,
@@ -73,13 +75,14 @@ pub(super) struct Inner {
 /// A call in progress: dropped before its end, it breaks the session.
 pub(super) struct Flight<'a> {
     inner: &'a Inner,
+    began: Instant,
     ended: bool,
 }
 
 impl<'a> Flight<'a> {
     pub(super) fn begin(inner: &'a Inner) -> Self {
         inner.in_flight.fetch_add(1, Ordering::AcqRel);
-        Self { inner, ended: false }
+        Self { inner, began: Instant::now(), ended: false }
     }
 
     pub(super) fn end(mut self) {
@@ -93,6 +96,7 @@ impl Drop for Flight<'_> {
             self.inner.interrupted.store(true, Ordering::Release);
             self.inner.break_off();
         }
+        self.inner.usage.add(self.began.elapsed());
         self.inner.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -239,6 +243,7 @@ impl Session {
             broken: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
             in_flight: AtomicUsize::new(0),
+            usage: Arc::default(),
             free_form: AtomicBool::new(false),
             member: OnceLock::new(),
         };
@@ -351,6 +356,11 @@ impl Session {
         let farewell = self.inner.driving.farewell();
         drop(self);
         farewell.await
+    }
+
+    /// What its calls took so far.
+    pub(super) fn usage(&self) -> &Arc<Usage> {
+        &self.inner.usage
     }
 
     /// Whether another caller may have it: whole, at rest, and without settings of its own.

@@ -19,6 +19,7 @@ use super::{
     lease::{Lease, Loan, Place},
     session::Session,
     stats::PoolStats,
+    trace::Trace,
     upkeep,
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -86,9 +87,21 @@ impl Shared {
 
     pub(super) async fn acquire(self: &Arc<Self>, class: CallerClass) -> Result<Lease> {
         let asked = Instant::now();
-        let place = self.enter(class).await?;
-        let loan = self.lend(asked).await?;
-        Ok(Lease::new(loan, place))
+        let mut trace = Trace::begin(class);
+        let lent = async {
+            let place = self.enter(class).await?;
+            trace.admitted();
+            Ok((self.lend(asked).await?, place))
+        };
+        let (loan, place) = match lent.await {
+            Ok(lent) => lent,
+            Err(error) => {
+                trace.ended(Err(&error));
+                return Err(error);
+            }
+        };
+        trace.lent(&loan);
+        Ok(Lease::new(loan, place, trace))
     }
 
     /// Waits for a place, for the acquire limit at most; refused at once while the breaker is open.

@@ -1,9 +1,12 @@
 //! What the pool tells its providers.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use holdfast_core::{
-    pool::{CallerClass, MaxClients, Pool, PoolConfig},
+    pool::{CallerClass, Loan, MaxClients, Pool, PoolConfig},
     telemetry::{Event, Events, Level},
 };
 
@@ -69,4 +72,61 @@ async fn a_saturated_pool_tells_how_many_wait() {
     assert_eq!(names(&told), ["pool-saturated"]);
     assert_eq!(told[0].fields["waiting"], 0);
     drop(held);
+}
+
+/// Lines of one thread.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("not poisoned").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn trace_one_line_for_each_operation_says_where_its_time_went() {
+    let lines = Lines::default();
+    let written = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || written.clone())
+        .finish();
+    let _heard = tracing::subscriber::set_default(subscriber);
+    let pool = super::pool(|config| {
+        config.max_clients = MaxClients::Given(1);
+        config.acquire_timeout = Duration::from_millis(50);
+    })
+    .await;
+    let told = || -> Vec<String> {
+        let bytes = std::mem::take(&mut *lines.0.lock().expect("not poisoned"));
+        let text = String::from_utf8(bytes).expect("text");
+        text.lines().filter(|line| line.contains("holdfast::pool")).map(str::to_owned).collect()
+    };
+    told();
+    let held = lease(&pool).await;
+    ask(&held, "select 1").await.expect("an answer");
+    ask(&held, "select 2").await.expect("an answer");
+    pool.acquire(CallerClass::Critical).await.expect_err("the only one is taken");
+    drop(held);
+    pool.run(CallerClass::Ordinary, |session: Loan| async move { ask(&session, "select nothing").await })
+        .await
+        .expect_err("refused");
+    let told = told();
+    for (line, parts) in told.iter().zip([
+        ["phase=Admission", "outcome=\"SATURATED\"", "attempt=1", "priority=Critical", "queries=0"],
+        ["phase=Operation", "outcome=\"ok\"", "attempt=1", "priority=Ordinary", "queries=2"],
+        ["phase=Operation", "outcome=\"QUERY\"", "attempt=1", "priority=Ordinary", "queries=1"],
+    ]) {
+        for part in parts.into_iter().chain(["admission_ms=", "acquire_ms=", "query_ms=", "total_ms="]) {
+            assert!(line.contains(part), "{line} lacks {part}");
+        }
+    }
+    assert_eq!(told.len(), 3, "{told:?}");
 }
