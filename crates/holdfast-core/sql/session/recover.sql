@@ -1,5 +1,5 @@
 -- Frees the sessions of nodes that have no row left under their id.
--- Rows: at most $1, found among the owned ones. Locks: session rows, skipping locked ones. Index: session_owner_idx.
+-- Rows: at most $1, found among the owned ones: as many as live nodes may have, and those of nodes that are gone. Locks: session rows, skipping locked ones. Index: session_owner_idx.
 -- $1 limit bigint
 with lost as materialized (
   select s.session

@@ -32,9 +32,23 @@ impl Host {
         match &self.name {
             HostName::Tcp(name) if name.contains(':') => format!("[{name}]:{}", self.port),
             HostName::Tcp(name) => format!("{name}:{}", self.port),
-            HostName::Unix(folder) => format!("{}:{}", folder.display(), self.port),
+            HostName::Unix(folder) => format!("{}:{}", encoded(&folder.display().to_string()), self.port),
         }
     }
+}
+
+/// A folder as a host of a URL, so that what is shown can be given again.
+fn encoded(folder: &str) -> String {
+    let mut text = String::with_capacity(folder.len() + 8);
+    for character in folder.chars() {
+        match character {
+            '%' | '/' | ',' | ':' | '@' | '?' | '#' | ' ' => {
+                text.push_str(&format!("%{:02X}", u32::from(character)));
+            }
+            _ => text.push(character),
+        }
+    }
+    text
 }
 
 /// Hosts, addresses and ports, from the front of the URL or from parameters, which win.
@@ -122,7 +136,9 @@ mod tests {
         assert_eq!(places("postgres://u@a,b/d?port=7"), "postgresql://a:7,b:7/d");
         assert_eq!(places("postgres://u@x/d?host=a,b&port=7,8"), "postgresql://a:7,b:8/d");
         assert_eq!(places("postgres://u@[::1]/d"), "postgresql://[::1]:5432/d");
-        assert_eq!(places("postgres://u@%2Frun%2Fpg/d"), "postgresql:///run/pg:5432/d");
+        assert_eq!(places("postgres://u@%2Frun%2Fpg/d"), "postgresql://%2Frun%2Fpg:5432/d");
+        let strange = "postgresql://%2Fa b%25%2C%3A%40%3F%23:5432/d".replace(' ', "%20");
+        assert_eq!(places(&strange), strange, "what is shown leads to the same place");
         assert!(refusal("host=a,b,c&port=1,2").contains("host and port"));
         assert!(refusal("hostaddr=10.0.0.1,10.0.0.2").contains("hostaddr"));
     }

@@ -3,6 +3,8 @@
 //! The same turn is never in two places: it is in the table from its claim until it is settled, and its execution is
 //! either in the table or with the committer. JavaScript is told nothing about a turn that did not commit: its frame is
 //! dropped and the instance is replayed.
+//!
+//! length: the way of a turn from its claim to its answer, each step a few lines; what can stand alone is in the files beside it.
 
 use std::{
     collections::BTreeMap,
