@@ -1,5 +1,5 @@
 -- Claims due activity tasks without a session that are suspects: their owner died, or they are past their second delivery. Few at a time.
--- In one statement: the delivery is counted, a new fence minted, the owner set, and the next due time stamped after
+-- In one statement: the delivery is counted (of a poisoned one it is none), a new fence minted, the owner set, and the next due time stamped after
 -- the row lock as now + timeout + backoff(deliveries).
 -- Rows: at most $4, in due order (equal due times in any order: a second sort key would read the whole backlog).
 -- Locks: activity rows, skipping locked ones. Index: activity_queue_suspect_idx bounded by statement_timestamp(),
@@ -33,7 +33,7 @@ with candidate as materialized (
   for update of q skip locked
 )
 update /*schema*/activity_queue q
-set deliveries = q.deliveries + 1,
+set deliveries = q.deliveries + (q.deliveries <= $9::int)::int,
     fence = nextval('/*schema*/fence_seq'),
     owner = $1::text,
     owner_epoch = $2::bigint,

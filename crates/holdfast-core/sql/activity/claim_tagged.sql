@@ -63,7 +63,7 @@ weighed as materialized (
   from candidate c
 )
 update /*schema*/activity_queue q
-set deliveries = q.deliveries + 1,
+set deliveries = q.deliveries + (q.deliveries <= $9::int)::int,
     fence = nextval('/*schema*/fence_seq'),
     owner = $1::text,
     owner_epoch = $2::bigint,

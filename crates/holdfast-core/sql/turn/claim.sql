@@ -36,7 +36,7 @@ with candidate as materialized (
 ),
 claimed as (
   update /*schema*/turn_queue q
-  set deliveries = q.deliveries + 1,
+  set deliveries = q.deliveries + (q.deliveries <= $10::int)::int,
       fence = nextval('/*schema*/fence_seq'),
       owner = $1::text,
       owner_epoch = $2::bigint,

@@ -1,5 +1,5 @@
 -- Claims due turns that are suspects: their owner died, or they are past their second delivery. Few at a time.
--- In one statement: the delivery is counted, a new fence minted, the owner set, and the next due time stamped after
+-- In one statement: the delivery is counted (of a poisoned one it is none), a new fence minted, the owner set, and the next due time stamped after
 -- the row lock as now + timeout + backoff(deliveries).
 -- Rows: at most $5, in due order (equal due times in any order: a second sort key would read the whole backlog).
 -- Locks: turn rows, skipping locked ones. Index: turn_queue_suspect_idx bounded by statement_timestamp() (a volatile
@@ -34,7 +34,7 @@ with candidate as materialized (
 ),
 claimed as (
   update /*schema*/turn_queue q
-  set deliveries = q.deliveries + 1,
+  set deliveries = q.deliveries + (q.deliveries <= $10::int)::int,
       fence = nextval('/*schema*/fence_seq'),
       owner = $1::text,
       owner_epoch = $2::bigint,

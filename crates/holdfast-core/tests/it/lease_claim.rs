@@ -166,6 +166,30 @@ async fn poison_is_returned_apart_and_ends_without_a_live_lease() {
 }
 
 #[tokio::test]
+async fn a_claim_of_a_poisoned_item_is_no_delivery() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.with_activities(&node, "order", 1).await;
+    store.run("update @turn_queue set deliveries = 3, owner = null, due_at = now() - interval '1 s'").await;
+    store.run("update @activity_queue set deliveries = 3").await;
+    for id in ["b", "c"] {
+        let node = store.node(id).await;
+        let mut ask = request(&node);
+        (ask.isolated, ask.max_attempts) = (true, 3);
+        let turn = store.claim(&ask).await.remove(0);
+        let task = store.claim_activities(&ask).await.remove(0);
+        assert!(turn.poisoned && task.poisoned);
+        assert_eq!(
+            (turn.deliveries, task.deliveries),
+            (4, 4),
+            "its end could not be written; it is tried again"
+        );
+        store.run("update @turn_queue set due_at = now() - interval '1 s'").await;
+        store.run("update @activity_queue set due_at = now() - interval '1 s'").await;
+    }
+}
+
+#[tokio::test]
 async fn a_poisoned_activity_is_returned_apart() {
     let store = Store::new().await;
     let node = store.node("a").await;
