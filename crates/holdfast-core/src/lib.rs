@@ -24,6 +24,8 @@ pub mod notify;
 pub mod pool;
 pub mod provider;
 mod session;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 pub mod store;
 pub mod telemetry;
 mod turn;

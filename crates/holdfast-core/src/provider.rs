@@ -71,6 +71,12 @@ impl Provider {
         Ok(Self::over(pool, statements, store, events, false))
     }
 
+    /// A provider whose engines work on another store than the pool's. It takes no session of the pool by itself.
+    #[cfg(any(test, feature = "sim"))]
+    pub(crate) fn simulated(pool: Arc<Pool>, store: Arc<dyn Store>) -> Arc<Self> {
+        Self::over(pool, Arc::new(Statements::new("sim")), store, Arc::new(Events::default()), true)
+    }
+
     fn over(
         pool: Arc<Pool>,
         statements: Arc<Statements>,

@@ -144,6 +144,12 @@ impl Hints {
         }
     }
 
+    /// A hint of another process comes in.
+    #[cfg(any(test, feature = "sim"))]
+    pub(crate) fn hear(self: &Arc<Self>, payload: &str) {
+        Ear(Arc::downgrade(self)).hint(payload);
+    }
+
     /// Hints inside this process.
     pub(crate) fn wakes(&self) -> &Wakes {
         &self.wakes

@@ -85,6 +85,23 @@ impl Pool {
         Ok(pool)
     }
 
+    /// A share of no pool: every call is refused as by a closed one. It does no I/O.
+    #[cfg(any(test, feature = "sim"))]
+    pub(crate) fn refusing() -> Arc<Self> {
+        let config = PoolConfig::default();
+        let url = "postgresql://nobody@127.0.0.1:1/none?sslmode=disable";
+        let endpoints = Endpoints::new(url, None, PoolerMode::No).expect("a valid URL");
+        let connector = Connector::new(endpoints.clone(), &config).expect("no certificates are read");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.expect("a runtime without I/O");
+        // What looks after idle sessions ends with this runtime: there are none.
+        let shared = {
+            let _context = runtime.enter();
+            Shared::start(connector, config.clone())
+        };
+        Arc::new(Self { key: PoolKey { endpoints, config }, shared, closed: AtomicBool::new(true) })
+    }
+
     /// Whether these options, or the URL itself, say that a transaction pooler is in between; no I/O.
     pub fn expects_pooler(url: &str, config: &PoolConfig) -> Result<bool> {
         Ok(Endpoints::new(url, config.direct_url.as_deref(), config.pooled)?.hot_pooled)

@@ -3,7 +3,7 @@
 use holdfast_core::{
     error::ErrorKind,
     store::{
-        commit::{self, ActivityOutcome, CommitItem, CommitOutcome, NewTimer, TurnEnd},
+        commit::{self, ActivityOutcome, CommitItem, CommitOutcome, NewTimer, Start, TurnEnd},
         instance,
     },
 };
@@ -279,6 +279,22 @@ async fn continue_as_new_archives_the_execution() {
             .await
     );
     assert_eq!(store.number("select count(*) from @history where execution = 2").await, 2);
+}
+
+#[tokio::test]
+async fn a_start_that_comes_again_is_the_same_after_the_instance_continued_as_new() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.start("order").await;
+    let mut turn = turn_of(&store.claim_one(&node).await, &node);
+    turn.append("OrchestrationContinuedAsNew", None);
+    turn.end = Some(TurnEnd::ContinuedAsNew { input: "\"next\"".to_owned(), version: None, carried: None });
+    assert_eq!(store.commit_one(turn.item()).await, done(true));
+    let next = Start { input: "\"next\"".to_owned(), ..start_of("order") };
+    let outcomes = store.commit(&[start("order"), CommitItem::Start(next)]).await;
+    assert_eq!(outcomes, [CommitOutcome::Exists { same: true }, CommitOutcome::Exists { same: false }]);
+    store.run("delete from @execution").await;
+    assert_eq!(store.commit_one(start("order")).await, CommitOutcome::Exists { same: true }, "pruned");
 }
 
 #[tokio::test]

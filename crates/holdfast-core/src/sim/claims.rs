@@ -1,0 +1,326 @@
+//! Statements of the model that change leases of both queues: claims, renewals, releases, recovery.
+
+use std::collections::BTreeSet;
+
+use super::model::{LeaseRow, Model, Mutant, TurnRow};
+use crate::store::{
+    ActivityKey, Fence, NodeKey,
+    activity::ClaimedActivity,
+    turn::{ClaimRequest, ClaimedTurn, RenewRequest, TurnStart},
+};
+
+/// What a claim asks for, owned.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) node: NodeKey,
+    pub(super) limit: usize,
+    pub(super) times: RenewRequest,
+    pub(super) max_attempts: i32,
+    pub(super) isolated: bool,
+    pub(super) unowned_only: bool,
+}
+
+impl Wanted {
+    pub(super) fn of(request: &ClaimRequest<'_>) -> Self {
+        Self {
+            node: request.node.clone(),
+            limit: usize::try_from(request.limit).unwrap_or(0).min(if request.isolated {
+                1
+            } else {
+                usize::MAX
+            }),
+            times: RenewRequest {
+                lock_timeout_ms: request.lock_timeout_ms,
+                backoff_base_ms: request.backoff_base_ms,
+                backoff_max_ms: request.backoff_max_ms,
+            },
+            max_attempts: request.max_attempts,
+            isolated: request.isolated,
+            unowned_only: request.unowned_only,
+        }
+    }
+
+    fn takes(&self, lease: &LeaseRow, started: i64) -> bool {
+        let free = match &lease.owner {
+            None => true,
+            Some(_) => !self.unowned_only && !lease.is_owned_by(&self.node),
+        };
+        lease.due_at <= started && lease.is_suspect() == self.isolated && free
+    }
+}
+
+/// Backoff by the number of deliveries.
+fn backoff(deliveries: i32, times: &RenewRequest) -> i64 {
+    if deliveries < 2 {
+        return 0;
+    }
+    let doublings = u32::try_from((deliveries - 2).min(40)).unwrap_or(0);
+    let grown = i128::from(times.backoff_base_ms) << doublings;
+    i64::try_from(grown.min(i128::from(times.backoff_max_ms))).unwrap_or(i64::MAX)
+}
+
+/// The rows of a queue that a release or a renewal names.
+fn held(lease: &LeaseRow, node: &NodeKey, fences: &BTreeSet<i64>) -> bool {
+    lease.is_owned_by(node) && fences.contains(&lease.fence)
+}
+
+fn numbers(fences: &[Fence]) -> BTreeSet<i64> {
+    fences.iter().map(|fence| fence.0).collect()
+}
+
+impl Model {
+    /// Takes a row for the claimer; it was chosen by a statement that began at `started`.
+    fn take(&mut self, lease: &mut LeaseRow, wanted: &Wanted, started: i64) {
+        let stamp = if self.mutant == Mutant::LeaseBeforeWait { started } else { self.now };
+        if self.mutant != Mutant::Uncounted {
+            lease.deliveries += 1;
+        }
+        lease.fence = self.next_fence();
+        lease.owner = Some((wanted.node.id.clone(), wanted.node.epoch));
+        lease.leased_at = stamp;
+        lease.due_at = stamp + wanted.times.lock_timeout_ms + backoff(lease.deliveries, &wanted.times);
+        if lease.due_at < self.now + wanted.times.lock_timeout_ms * 8 / 10 {
+            self.wrong
+                .push(("I11", format!("a lease of fence {} is over before its claim returns", lease.fence)));
+        }
+    }
+
+    pub(super) fn claim_turns(
+        &mut self,
+        started: i64,
+        wanted: &Wanted,
+        names: &[String],
+        handlers: &[String],
+    ) -> Vec<ClaimedTurn> {
+        if !self.is_node(&wanted.node) {
+            return Vec::new();
+        }
+        let runs = |row: &TurnRow| runs(row, names, handlers);
+        let mut due: Vec<(i64, String)> = self
+            .turns
+            .iter()
+            .filter(|(id, row)| runs(row) && wanted.takes(&row.lease, started) && !self.locked.contains(*id))
+            .map(|(id, row)| (row.lease.due_at, id.clone()))
+            .collect();
+        due.sort();
+        due.truncate(wanted.limit);
+        due.into_iter().map(|(_, id)| self.claim_turn(id, wanted, started)).collect()
+    }
+
+    fn claim_turn(&mut self, id: String, wanted: &Wanted, started: i64) -> ClaimedTurn {
+        let mut row = self.turns[&id].clone();
+        self.take(&mut row.lease, wanted, started);
+        self.turns.insert(id.clone(), row.clone());
+        self.dirty.insert(id.clone());
+        let instance = self.instances.get(&id).cloned().unwrap_or_default();
+        ClaimedTurn {
+            fence: Fence(row.lease.fence),
+            deliveries: row.lease.deliveries,
+            poisoned: row.lease.deliveries > wanted.max_attempts,
+            name: row.name.clone().unwrap_or_default(),
+            version: row.version.clone(),
+            execution: row.execution,
+            history_len: row.history_len,
+            parked: row.parked,
+            last_fence: Fence(row.lease.last_fence),
+            start: (row.history_len == 0).then(|| TurnStart {
+                input: instance.input.clone(),
+                carried: instance.carried.clone(),
+                custom_status: instance.custom_status.clone(),
+            }),
+            parent: instance.parent,
+            now_ms: row.lease.leased_at,
+            instance: id,
+        }
+    }
+
+    pub(super) fn claim_activities(
+        &mut self,
+        started: i64,
+        wanted: &Wanted,
+        names: &[String],
+    ) -> Vec<ClaimedActivity> {
+        if !self.is_node(&wanted.node) {
+            return Vec::new();
+        }
+        let mut due: Vec<(i64, ActivityKey)> = self
+            .activities
+            .iter()
+            .filter(|(_, row)| names.contains(&row.name) && wanted.takes(&row.lease, started))
+            .map(|(key, row)| (row.lease.due_at, key.clone()))
+            .collect();
+        due.sort();
+        due.truncate(wanted.limit);
+        due.into_iter().map(|(_, key)| self.claim_activity(key, wanted, started)).collect()
+    }
+
+    fn claim_activity(&mut self, key: ActivityKey, wanted: &Wanted, started: i64) -> ClaimedActivity {
+        let mut row = self.activities[&key].clone();
+        self.take(&mut row.lease, wanted, started);
+        self.activities.insert(key.clone(), row.clone());
+        ClaimedActivity {
+            key,
+            fence: Fence(row.lease.fence),
+            deliveries: row.lease.deliveries,
+            poisoned: row.lease.deliveries > wanted.max_attempts,
+            attempt: row.attempt,
+            name: row.name,
+            input: row.input,
+            retry: row.retry,
+            heartbeat: row.heartbeat,
+            timeout_ms: row.timeout_ms,
+            tag: None,
+            session: None,
+            orchestration_name: Some(row.orchestration.0),
+            orchestration_version: Some(row.orchestration.1),
+            scheduled_at_ms: row.scheduled_at,
+            now_ms: row.lease.leased_at,
+        }
+    }
+
+    /// Changes the leases of a queue that `which` names and `change` is told; returns how many that were.
+    fn change(
+        &mut self,
+        turns: bool,
+        skip_locked: bool,
+        which: impl Fn(&LeaseRow) -> bool,
+        change: impl Fn(&mut Self, &mut LeaseRow),
+    ) -> Vec<i64> {
+        let mut fences = Vec::new();
+        if turns {
+            let ids: Vec<String> = self.turns.keys().cloned().collect();
+            for id in ids {
+                if !which(&self.turns[&id].lease) || (skip_locked && self.locked.contains(&id)) {
+                    continue;
+                }
+                let mut row = self.turns[&id].clone();
+                change(self, &mut row.lease);
+                fences.push(row.lease.fence);
+                self.turns.insert(id.clone(), row);
+                self.dirty.insert(id);
+            }
+        } else {
+            let keys: Vec<ActivityKey> = self.activities.keys().cloned().collect();
+            for key in keys {
+                if !which(&self.activities[&key].lease) {
+                    continue;
+                }
+                let mut row = self.activities[&key].clone();
+                change(self, &mut row.lease);
+                fences.push(row.lease.fence);
+                self.dirty.insert(key.instance.clone());
+                self.activities.insert(key, row);
+            }
+        }
+        fences
+    }
+
+    pub(super) fn renew(
+        &mut self,
+        turns: bool,
+        node: &NodeKey,
+        fences: &[Fence],
+        times: RenewRequest,
+    ) -> Vec<Fence> {
+        if !self.is_node(node) {
+            return Vec::new();
+        }
+        let fences = numbers(fences);
+        let renewed = self.change(
+            turns,
+            true,
+            |lease| held(lease, node, &fences),
+            |model, lease| {
+                lease.due_at =
+                    lease.due_at.max(model.now + times.lock_timeout_ms + backoff(lease.deliveries, &times));
+            },
+        );
+        renewed.into_iter().map(Fence).collect()
+    }
+
+    pub(super) fn release(&mut self, turns: bool, node: &NodeKey, fences: &[Fence], delay_ms: i64) -> u64 {
+        let fences = numbers(fences);
+        let released = self.change(
+            turns,
+            false,
+            |lease| held(lease, node, &fences),
+            |model, lease| {
+                model.give_back(lease);
+                lease.due_at += delay_ms;
+            },
+        );
+        released.len() as u64
+    }
+
+    fn give_back(&mut self, lease: &mut LeaseRow) {
+        lease.due_at = self.now;
+        lease.fence = self.next_fence();
+        lease.disown();
+        lease.deliveries = (lease.deliveries - 1).max(0);
+    }
+
+    pub(super) fn abandon(&mut self, turns: bool, node: &NodeKey, fences: &[Fence], at_once: bool) -> u64 {
+        let fences = numbers(fences);
+        let abandoned = self.change(
+            turns,
+            false,
+            |lease| held(lease, node, &fences),
+            |model, lease| {
+                if at_once {
+                    lease.due_at = model.now;
+                }
+                lease.fence = model.next_fence();
+                lease.disown();
+            },
+        );
+        abandoned.len() as u64
+    }
+
+    pub(super) fn release_unknown(
+        &mut self,
+        started: i64,
+        turns: bool,
+        node: &NodeKey,
+        known: &[Fence],
+        older_ms: i64,
+    ) -> u64 {
+        let known = numbers(known);
+        let unknown = |lease: &LeaseRow| {
+            lease.is_owned_by(node) && lease.leased_at < started - older_ms && !known.contains(&lease.fence)
+        };
+        self.change(turns, true, unknown, Self::give_back).len() as u64
+    }
+
+    /// What a dead node held is free and suspect.
+    pub(super) fn recover(&mut self, turns: bool) -> u64 {
+        let alive: BTreeSet<(String, i64)> = self.nodes.keys().cloned().collect();
+        let lost = |lease: &LeaseRow| lease.owner.as_ref().is_some_and(|owner| !alive.contains(owner));
+        let recovered = self.change(turns, true, lost, |model, lease| {
+            lease.due_at = model.now;
+            lease.disown();
+            lease.isolated = true;
+        });
+        recovered.len() as u64
+    }
+
+    pub(super) fn free(&mut self, turns: bool, node: &NodeKey) {
+        self.change(
+            turns,
+            true,
+            |lease| lease.is_owned_by(node),
+            |model, lease| {
+                lease.due_at = model.now;
+                lease.disown();
+            },
+        );
+    }
+}
+
+/// Whether a node with these handlers runs it.
+pub(super) fn runs(row: &TurnRow, names: &[String], handlers: &[String]) -> bool {
+    let Some(name) = &row.name else { return false };
+    match &row.version {
+        None => names.contains(name),
+        Some(version) => handlers.contains(&format!("{name}@{version}")),
+    }
+}

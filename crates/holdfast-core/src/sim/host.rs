@@ -1,0 +1,112 @@
+//! What runs in the JavaScript thread of a simulated process: it pulls batches, runs frames and bodies, and answers.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::program::{Dice, Frame};
+use crate::engine::Engine;
+
+/// What bodies did, kept outside of the engine: an item is instance, execution, event and attempt.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    pub(super) started: BTreeMap<(String, i64, i64, i64), u32>,
+    /// Ends once told.
+    pub(super) killed: bool,
+}
+
+/// What a process shares with the world.
+#[derive(Clone, Default)]
+pub(super) struct Ground(Arc<Mutex<Ledger>>);
+
+impl Ground {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The loop of one process. It ends with its engine.
+pub(super) async fn run(engine: Arc<Engine>, ground: Ground, mut dice: Dice) {
+    let mut frames: BTreeMap<u64, Frame> = BTreeMap::new();
+    let mut bodies = JoinSet::new();
+    let told = Arc::new(Mutex::new(BTreeSet::new()));
+    while let Some(text) = engine.next(16).await {
+        let batch: Value = serde_json::from_str(&text).expect("a batch is JSON");
+        for frame in list(&batch["evict"]) {
+            frames.remove(&frame.as_u64().unwrap_or(0));
+        }
+        for abort in list(&batch["aborts"]) {
+            told.lock().unwrap_or_else(PoisonError::into_inner).insert(abort["h"].as_u64().unwrap_or(0));
+        }
+        if dice.one_in(4) {
+            tokio::time::sleep(Duration::from_millis(dice.between(1, 20))).await;
+        }
+        let turns = list(&batch["turns"]).map(|activation| turn(&mut frames, activation)).collect::<Vec<_>>();
+        if !turns.is_empty() {
+            engine.complete(json!({ "turns": turns }).to_string());
+        }
+        for job in list(&batch["activities"]) {
+            let dice = Dice(dice.bits());
+            while bodies.try_join_next().is_some() {}
+            bodies.spawn(body(Arc::clone(&engine), ground.clone(), Arc::clone(&told), dice, job.clone()));
+        }
+    }
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn turn(frames: &mut BTreeMap<u64, Frame>, activation: &Value) -> Value {
+    let h = activation["h"].as_u64().unwrap_or(0);
+    if let Some(start) = activation.get("start") {
+        frames.insert(h, Frame::new(start));
+    }
+    match frames.get_mut(&h) {
+        Some(frame) => frame.answer(activation),
+        // As the sdk says it of a frame that it does not have.
+        None => json!({ "h": h, "abandon": true }),
+    }
+}
+
+async fn body(
+    engine: Arc<Engine>,
+    ground: Ground,
+    told: Arc<Mutex<BTreeSet<u64>>>,
+    mut dice: Dice,
+    job: Value,
+) {
+    let (h, name) = (job["h"].as_u64().unwrap_or(0), job["name"].as_str().unwrap_or_default());
+    let number = |field: &str| job[field].as_i64().unwrap_or(0);
+    let instance = job["instance"].as_str().unwrap_or_default().to_owned();
+    {
+        let mut ledger = ground.lock();
+        let item = (instance, number("execution"), number("event"), number("attempt"));
+        *ledger.started.entry(item).or_default() += 1;
+        ledger.killed |= name == "kills";
+    }
+    let takes = match name {
+        "slow" => job["input"].as_u64().unwrap_or(0),
+        "kills" => 3_600_000,
+        _ => dice.below(job["input"].as_u64().unwrap_or(0) + 1),
+    };
+    let (end, heeds) = (tokio::time::Instant::now() + Duration::from_millis(takes), dice.one_in(2));
+    while tokio::time::Instant::now() < end {
+        tokio::time::sleep_until(end.min(tokio::time::Instant::now() + Duration::from_millis(500))).await;
+        if heeds && told.lock().unwrap_or_else(PoisonError::into_inner).contains(&h) {
+            return engine.complete(json!({ "activities": [{ "h": h }] }).to_string());
+        }
+    }
+    let fails = name == "fails" || (name == "flaky" && (number("attempt") < 2 || dice.one_in(3)));
+    let answer = if fails {
+        json!({ "h": h, "err": { "name": "Error", "message": "wanted" } })
+    } else {
+        json!({ "h": h, "ok": dice.below(100) })
+    };
+    engine.complete(json!({ "activities": [answer] }).to_string());
+}

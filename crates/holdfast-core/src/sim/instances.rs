@@ -1,0 +1,184 @@
+//! What a commit batch of the model does to instances: starts, messages, changes of state.
+
+use std::collections::BTreeSet;
+
+use holdfast_replay::{MessageBody, Payload};
+
+use super::{
+    commit::turns,
+    model::{InboxRow, InstanceRow, Model},
+};
+use crate::store::commit::{CommitItem, CommitOutcome, Send, Start, TurnCommit, TurnEnd};
+
+impl Model {
+    pub(super) fn start_instances(&mut self, items: &[CommitItem], outcomes: &mut [CommitOutcome]) {
+        let mut created = BTreeSet::new();
+        let clients = || {
+            items.iter().enumerate().filter_map(|(index, item)| match item {
+                CommitItem::Start(start) => Some((index, start)),
+                _ => None,
+            })
+        };
+        for (_, start) in clients() {
+            if self.start(start) {
+                created.insert(start.instance.clone());
+            }
+        }
+        for (_, turn) in turns(items).filter(|(_, turn)| !turn.starts.is_empty()) {
+            if self.passes(turn) {
+                for start in &turn.starts {
+                    self.start(start);
+                }
+            }
+        }
+        for (index, start) in clients() {
+            outcomes[index] = match self.instances.get(&start.instance) {
+                _ if created.remove(&start.instance) => CommitOutcome::Created,
+                Some(row) => CommitOutcome::Exists {
+                    same: row.name == start.name
+                        && *row.first_input.as_ref().unwrap_or(&row.input) == start.input,
+                },
+                None => CommitOutcome::Unsettled,
+            };
+        }
+        for (_, turn) in turns(items) {
+            if self.passes(turn) {
+                turn.starts.iter().for_each(|start| self.refuse_child(start));
+            }
+        }
+    }
+
+    /// Whether the instance was made.
+    fn start(&mut self, start: &Start) -> bool {
+        let unnamed = self.turns.get(&start.instance).is_some_and(|row| row.name.is_none());
+        if !unnamed || self.instances.contains_key(&start.instance) {
+            return false;
+        }
+        let now = self.now;
+        let starts_at = start.start_at_ms.or(start.delay_ms.map(|delay| now + delay));
+        let instance = InstanceRow {
+            name: start.name.clone(),
+            version: start.version.clone(),
+            execution: 1,
+            status: "Pending",
+            input: start.input.clone(),
+            parent: start.parent.clone(),
+            ..InstanceRow::default()
+        };
+        self.instances.insert(start.instance.clone(), instance);
+        if let Some(row) = self.turns.get_mut(&start.instance) {
+            row.name = Some(start.name.clone());
+            row.version.clone_from(&start.version);
+            row.lease.due_at = starts_at.map_or(now, |at| at.max(now));
+            row.starts_at = starts_at;
+        }
+        self.dirty.insert(start.instance.clone());
+        true
+    }
+
+    fn refuse_child(&mut self, start: &Start) {
+        let Some(parent) = &start.parent else { return };
+        let child = self.instances.get(&start.instance).and_then(|row| row.parent.as_ref());
+        if child == Some(parent) {
+            return;
+        }
+        let (execution, source) = (parent.execution, parent.event);
+        let error = Payload::from_text(r#"{"code":"INSTANCE_EXISTS"}"#.to_owned()).expect("JSON");
+        let body = MessageBody::ChildFailed { execution, source, error };
+        let row = InboxRow { due_at: self.now, body };
+        self.put_message(&parent.instance, row);
+    }
+
+    pub(super) fn send_messages(&mut self, items: &[CommitItem], outcomes: &mut [CommitOutcome]) {
+        for (index, item) in items.iter().enumerate() {
+            match item {
+                CommitItem::Turn(turn) if self.passes(turn) => {
+                    for send in &turn.sends {
+                        self.send(Some(turn), send);
+                    }
+                }
+                CommitItem::Send(send) => {
+                    outcomes[index] = if self.send(None, send) {
+                        CommitOutcome::Done { more_work: true }
+                    } else {
+                        CommitOutcome::AlreadyEnded
+                    };
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the message is told as delivered.
+    fn send(&mut self, sender: Option<&TurnCommit>, send: &Send) -> bool {
+        let key = send.dedup_key.as_ref().map(|key| (send.instance.clone(), key.clone()));
+        let sent_before = key.as_ref().is_some_and(|key| self.keys.contains(key));
+        let instance = self.instances.get(&send.instance);
+        let takes = self
+            .turns
+            .get(&send.instance)
+            .is_some_and(|row| row.name.is_some() || instance.is_none_or(|row| !row.is_ended()));
+        if sent_before || !takes {
+            return sent_before;
+        }
+        self.keys.extend(key);
+        let cancel = matches!(send.body, MessageBody::CancelRequested { .. });
+        if let Some(turn) = sender.filter(|_| cancel) {
+            let parent = instance.and_then(|row| row.parent.as_ref()).map(|parent| &parent.instance);
+            if parent != Some(&turn.instance) {
+                return false;
+            }
+        }
+        let row = InboxRow { due_at: self.now, body: send.body.clone() };
+        let told = self.put_message(&send.instance, row);
+        if told {
+            self.wake(&send.instance, cancel, false);
+        }
+        told
+    }
+
+    pub(super) fn change_instances(&mut self, items: &[CommitItem]) {
+        for (_, turn) in turns(items) {
+            if !self.passes(turn) {
+                continue;
+            }
+            let first = turn.events.first().is_some_and(|event| event.id.0 == 1);
+            let (status, output, error) = match &turn.end {
+                Some(TurnEnd::Completed { output }) => (Some("Completed"), Some(output), None),
+                Some(TurnEnd::Failed { error }) => (Some("Failed"), None, Some(error)),
+                Some(TurnEnd::Cancelled { error }) => (Some("Cancelled"), None, Some(error)),
+                Some(TurnEnd::ContinuedAsNew { .. }) => (None, None, None),
+                None => (None, None, turn.park.as_ref().map(|park| &park.error)),
+            };
+            let changes = first || turn.custom_status.is_some() || status.is_some() || turn.park.is_some();
+            let Some(row) = self.instances.get_mut(&turn.instance) else { continue };
+            if changes || turn.unparks {
+                if turn.park.is_none() {
+                    row.status = status.unwrap_or("Running");
+                }
+                if first {
+                    row.version = Some(turn.version.clone());
+                }
+                if let Some(status) = &turn.custom_status {
+                    row.custom_status.clone_from(status);
+                }
+                row.output = output.cloned();
+                row.error = error.cloned();
+                row.parked = turn.park.is_some();
+                if status.is_some() {
+                    row.last_fence = turn.fence.0;
+                    row.poisoned = turn.poisoned;
+                }
+            }
+            if let Some(TurnEnd::ContinuedAsNew { input, version, carried }) = &turn.end
+                && row.execution == turn.execution
+            {
+                row.first_input.get_or_insert_with(|| row.input.clone());
+                row.execution += 1;
+                row.input.clone_from(input);
+                row.version.clone_from(version);
+                row.carried.clone_from(carried);
+            }
+        }
+    }
+}
