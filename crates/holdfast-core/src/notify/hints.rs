@@ -147,7 +147,7 @@ impl Hints {
     /// A hint of another process comes in.
     #[cfg(any(test, feature = "sim"))]
     pub(crate) fn hear(self: &Arc<Self>, payload: &str) {
-        Ear(Arc::downgrade(self)).hint(payload);
+        crate::notify::Subscriber::hint(&Ear(Arc::downgrade(self)), payload);
     }
 
     /// Hints inside this process.

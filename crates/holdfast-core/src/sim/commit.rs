@@ -1,8 +1,9 @@
 //! The commit batch on the model: the statements of `sql/commit` in their order, each on what the ones before left.
 //!
 //! Invariant: a batch is written whole; what would break a key of a table is a fault of the engine and is told as such.
+//! length: the steps of one commit, which read in their order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_replay::{EventId, MessageBody};
 
@@ -10,38 +11,122 @@ use super::model::{ActivityRow, InboxRow, LeaseRow, Model, Mutant, NEVER, TurnRo
 use crate::{
     error::{Error, ErrorKind, Result},
     store::{
-        ActivityKey, Fence, NodeKey,
+        ActivityKey, Fence,
         commit::{
-            ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, Send, Start, TurnCommit, TurnEnd,
+            ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, HandedTask, Send, SettledTurn, Start,
+            TurnCommit, TurnEnd,
         },
     },
 };
 
+/// A turn that stands, with its place in the batch.
+pub(super) type Standing<'a> = (usize, &'a TurnCommit);
+
 impl Model {
-    /// Runs a batch; the outcome at index i belongs to item i.
-    pub(super) fn commit(&mut self, items: &[CommitItem]) -> Result<Vec<CommitOutcome>> {
-        let mut outcomes = vec![CommitOutcome::Fenced; items.len()];
+    /// Runs a batch; the outcome at index i belongs to item i. Items that were run before are run `again`.
+    pub(super) fn commit(&mut self, items: &[CommitItem], again: bool) -> Result<Vec<CommitOutcome>> {
+        let mut decided = vec![None; items.len()];
         self.make_turn_rows(items);
-        self.yield_to_cancels(items, &mut outcomes);
-        self.find_settled(items, &mut outcomes);
-        self.write_histories(items)?;
-        for turn in turns(items).map(|(_, turn)| turn) {
-            if self.passes(turn) {
-                self.take_back(turn);
+        self.yield_to_cancels(items, &mut decided);
+        if again && self.mutant != Mutant::Forgetful {
+            self.find_settled(items, &mut decided);
+        }
+        let ended = self.end_activities(items);
+        let used_up = self.decide(items, &ended, &mut decided);
+        let standing: Vec<Standing<'_>> =
+            turns(items).filter(|(index, _)| decided[*index].is_none()).collect();
+        let mut outcomes: Vec<CommitOutcome> =
+            decided.iter().map(|decided| decided.clone().unwrap_or(CommitOutcome::Fenced)).collect();
+        self.write_histories(&standing)?;
+        for (_, turn) in &standing {
+            self.take_back(turn);
+        }
+        for (index, item) in items.iter().enumerate() {
+            if let (CommitItem::Activity(activity), None) = (item, &decided[index]) {
+                outcomes[index] = self.settle_activity(activity, used_up.contains(&index));
             }
         }
-        self.settle_activities(items, &mut outcomes);
-        self.queue_work(items)?;
-        self.start_instances(items, &mut outcomes);
-        self.send_messages(items, &mut outcomes);
-        self.change_instances(items);
-        self.settle_turns(items, &mut outcomes);
+        let mut handed = self.queue_work(&standing)?;
+        self.start_instances(items, &standing, &mut outcomes);
+        self.send_messages(items, &standing, &mut outcomes);
+        self.change_instances(&standing);
+        self.settle_turns(items, &standing, &mut handed, &mut outcomes);
+        self.note_settled(items, &outcomes);
         Ok(outcomes)
     }
 
     /// Whether a turn's lease stands.
-    pub(super) fn passes(&self, turn: &TurnCommit) -> bool {
+    fn passes(&self, turn: &TurnCommit) -> bool {
         self.turns.get(&turn.instance).is_some_and(|row| self.stands(&row.lease, turn.fence, &turn.node))
+    }
+
+    /// The rows of activities that end go, where their leases stand.
+    fn end_activities(&mut self, items: &[CommitItem]) -> BTreeMap<ActivityKey, usize> {
+        let mut ended = BTreeMap::new();
+        for (index, item) in items.iter().enumerate() {
+            let CommitItem::Activity(activity) = item else { continue };
+            let row = self.activities.get(&activity.key);
+            let held = row.is_some_and(|row| self.stands(&row.lease, activity.fence, &activity.node));
+            if matches!(activity.outcome, ActivityOutcome::Ended(_)) && held {
+                self.activities.remove(&activity.key);
+                self.dirty.insert(activity.key.instance.clone());
+                ended.insert(activity.key.clone(), index);
+            }
+        }
+        ended
+    }
+
+    /// Which items are decided; the activities whose result a turn uses.
+    fn decide(
+        &mut self,
+        items: &[CommitItem],
+        ended: &BTreeMap<ActivityKey, usize>,
+        decided: &mut [Option<CommitOutcome>],
+    ) -> BTreeSet<usize> {
+        for (index, item) in items.iter().enumerate() {
+            if decided[index].is_some() {
+                continue;
+            }
+            let stands = match item {
+                CommitItem::Turn(turn) => {
+                    let known = |source: &i32| {
+                        ended.contains_key(&key_of(turn, *source)) || self.result_of(turn, *source).is_some()
+                    };
+                    self.passes(turn) && turn.results.iter().all(known)
+                }
+                CommitItem::Activity(activity) => match activity.outcome {
+                    ActivityOutcome::Ended(_) => ended.get(&activity.key) == Some(&index),
+                    _ => true,
+                },
+                _ => true,
+            };
+            decided[index] = (!stands).then_some(CommitOutcome::Fenced);
+        }
+        let mut used_up = BTreeSet::new();
+        for (index, turn) in turns(items) {
+            if decided[index].is_some() {
+                continue;
+            }
+            for source in &turn.results {
+                match (ended.get(&key_of(turn, *source)), self.result_of(turn, *source)) {
+                    (Some(index), _) => drop(used_up.insert(*index)),
+                    (None, Some(id)) => drop(self.inbox.remove(&(turn.instance.clone(), id))),
+                    (None, None) => {}
+                }
+            }
+            for event in &turn.cancelled_activities {
+                if let Some(index) = ended.get(&key_of(turn, *event)) {
+                    decided[*index] = Some(CommitOutcome::Fenced);
+                }
+            }
+        }
+        used_up
+    }
+
+    /// The message with the result of an activity.
+    fn result_of(&self, turn: &TurnCommit, event: i32) -> Option<i64> {
+        let source = Some((turn.execution, event.unsigned_abs()));
+        self.messages(&turn.instance).find(|(_, row)| row.source() == source).map(|(id, _)| id)
     }
 
     fn make_turn_rows(&mut self, items: &[CommitItem]) {
@@ -67,7 +152,7 @@ impl Model {
         }
     }
 
-    fn yield_to_cancels(&mut self, items: &[CommitItem], outcomes: &mut [CommitOutcome]) {
+    fn yield_to_cancels(&mut self, items: &[CommitItem], decided: &mut [Option<CommitOutcome>]) {
         for (index, turn) in turns(items) {
             let completes = matches!(turn.end, Some(TurnEnd::Completed { .. }));
             let holds = self.turns.get(&turn.instance).is_some_and(|row| row.lease.fence == turn.fence.0);
@@ -82,32 +167,33 @@ impl Model {
                 row.lease.due_at = now;
                 row.lease.deliveries = (row.lease.deliveries - 1).max(0);
             }
-            outcomes[index] = CommitOutcome::Yielded;
+            decided[index] = Some(CommitOutcome::Yielded);
         }
     }
 
-    fn find_settled(&mut self, items: &[CommitItem], outcomes: &mut [CommitOutcome]) {
-        if self.mutant == Mutant::Forgetful {
-            return;
-        }
-        for (index, turn) in turns(items) {
-            let row = self.turns.get(&turn.instance);
-            let settled = match row.map(|row| &row.lease) {
-                Some(lease) if lease.fence == turn.fence.0 => false,
-                Some(lease) if lease.last_fence == turn.fence.0 => true,
-                _ => self.instances.get(&turn.instance).is_some_and(|row| row.last_fence == turn.fence.0),
+    fn find_settled(&self, items: &[CommitItem], decided: &mut [Option<CommitOutcome>]) {
+        for (index, item) in items.iter().enumerate() {
+            let settled = match item {
+                CommitItem::Turn(turn) => self.was_turn_settled(turn),
+                CommitItem::Activity(activity) => self.was_settled(activity),
+                _ => false,
             };
-            if settled {
-                outcomes[index] = CommitOutcome::Done { more_work: false };
+            if settled && decided[index].is_none() {
+                decided[index] = Some(CommitOutcome::Done { more_work: false });
             }
         }
     }
 
-    fn write_histories(&mut self, items: &[CommitItem]) -> Result<()> {
-        for (_, turn) in turns(items) {
-            if !self.passes(turn) {
-                continue;
-            }
+    fn was_turn_settled(&self, turn: &TurnCommit) -> bool {
+        match self.turns.get(&turn.instance).map(|row| &row.lease) {
+            Some(lease) if lease.fence == turn.fence.0 => false,
+            Some(lease) if lease.last_fence == turn.fence.0 => true,
+            _ => self.instances.get(&turn.instance).is_some_and(|row| row.last_fence == turn.fence.0),
+        }
+    }
+
+    fn write_histories(&mut self, standing: &[Standing<'_>]) -> Result<()> {
+        for (_, turn) in standing {
             let recorded = self.events(&turn.instance, turn.execution).len();
             let ids = turn.events.iter().map(|event| event.id.0 as usize);
             if !ids.eq(recorded + 1..=recorded + turn.events.len()) {
@@ -145,40 +231,24 @@ impl Model {
         }
     }
 
-    fn settle_activities(&mut self, items: &[CommitItem], outcomes: &mut [CommitOutcome]) {
-        let activities = || {
-            items.iter().enumerate().filter_map(|(index, item)| match item {
-                CommitItem::Activity(activity) => Some((index, activity)),
-                _ => None,
-            })
-        };
-        for (index, activity) in activities() {
-            if self.was_settled(activity) {
-                outcomes[index] = CommitOutcome::Done { more_work: false };
-            }
-        }
-        for (index, activity) in activities() {
-            let row = self.activities.get(&activity.key);
-            let held = row.is_some_and(|row| self.stands(&row.lease, activity.fence, &activity.node));
-            if !held {
-                continue;
-            }
-            self.settled.insert(activity.fence.0);
-            let more_work = match &activity.outcome {
-                ActivityOutcome::Ended(body) => self.end_activity(&activity.key, body),
-                ActivityOutcome::Retry { delay_ms, attempt } => {
-                    self.retry_activity(activity, *delay_ms, *attempt)
+    /// Tells a result, unless a turn of the batch used it, or puts the task back for its next try.
+    fn settle_activity(&mut self, activity: &ActivityCommit, used_up: bool) -> CommitOutcome {
+        let more_work = match &activity.outcome {
+            ActivityOutcome::Ended(_) if used_up => false,
+            ActivityOutcome::Ended(body) => self.tell_result(&activity.key, body),
+            ActivityOutcome::Retry { delay_ms, attempt } => {
+                let row = self.activities.get(&activity.key);
+                if !row.is_some_and(|row| self.stands(&row.lease, activity.fence, &activity.node)) {
+                    return CommitOutcome::Fenced;
                 }
-                ActivityOutcome::StandaloneEnded(_) => false,
-            };
-            outcomes[index] = CommitOutcome::Done { more_work };
-        }
+                self.retry_activity(activity, *delay_ms, *attempt)
+            }
+            ActivityOutcome::StandaloneEnded(_) => false,
+        };
+        CommitOutcome::Done { more_work }
     }
 
     fn was_settled(&self, activity: &ActivityCommit) -> bool {
-        if self.mutant == Mutant::Forgetful {
-            return false;
-        }
         match self.activities.get(&activity.key).map(|row| &row.lease) {
             Some(lease) if lease.fence == activity.fence.0 => false,
             Some(lease) if lease.last_fence == activity.fence.0 => true,
@@ -186,9 +256,7 @@ impl Model {
         }
     }
 
-    fn end_activity(&mut self, key: &ActivityKey, body: &MessageBody) -> bool {
-        self.activities.remove(key);
-        self.dirty.insert(key.instance.clone());
+    fn tell_result(&mut self, key: &ActivityKey, body: &MessageBody) -> bool {
         if !self.turns.contains_key(&key.instance) {
             return false;
         }
@@ -228,14 +296,24 @@ impl Model {
         delay_ms <= 0
     }
 
-    fn queue_work(&mut self, items: &[CommitItem]) -> Result<()> {
-        for (_, turn) in turns(items) {
-            if !self.passes(turn) {
-                continue;
-            }
+    /// Queues tasks and timers; the tasks that the node of their turn has at once, by instance.
+    fn queue_work(&mut self, standing: &[Standing<'_>]) -> Result<BTreeMap<String, Vec<HandedTask>>> {
+        let mut handed: BTreeMap<String, Vec<HandedTask>> = BTreeMap::new();
+        for (_, turn) in standing {
             for task in &turn.activities {
+                let mut lease = LeaseRow { due_at: self.now, ..LeaseRow::default() };
+                if let Some(lease_ms) = task.lease_ms.filter(|_| self.is_node(&turn.node)) {
+                    lease.due_at += lease_ms;
+                    lease.fence = self.next_fence();
+                    lease.owner = Some((turn.node.id.clone(), turn.node.epoch));
+                    lease.leased_at = self.now;
+                    lease.deliveries = 1;
+                    let (event, fence) = (task.event, Fence(lease.fence));
+                    let task = HandedTask { event, fence, scheduled_at_ms: self.now };
+                    handed.entry(turn.instance.clone()).or_default().push(task);
+                }
                 let row = ActivityRow {
-                    lease: LeaseRow { due_at: self.now, ..LeaseRow::default() },
+                    lease,
                     name: task.name.clone(),
                     input: task.input.clone(),
                     attempt: 1,
@@ -261,34 +339,36 @@ impl Model {
                 self.put_message(&turn.instance, row);
             }
         }
-        Ok(())
+        Ok(handed)
     }
 
-    fn settle_turns(&mut self, items: &[CommitItem], outcomes: &mut [CommitOutcome]) {
+    fn settle_turns(
+        &mut self,
+        items: &[CommitItem],
+        standing: &[Standing<'_>],
+        handed: &mut BTreeMap<String, Vec<HandedTask>>,
+        outcomes: &mut [CommitOutcome],
+    ) {
         let ends = |turn: &TurnCommit| !matches!(turn.end, None | Some(TurnEnd::ContinuedAsNew { .. }));
-        for (index, turn) in turns(items) {
-            if !ends(turn) && self.passes(turn) {
-                let more_work = self.settle_turn(turn);
-                outcomes[index] = CommitOutcome::Done { more_work };
-            }
+        for (index, turn) in standing.iter().filter(|(_, turn)| !ends(turn)) {
+            let handed = handed.remove(&turn.instance).unwrap_or_default();
+            let (more_work, next) = self.settle_turn(turn);
+            let settled = SettledTurn { more_work, next, now_ms: self.now, handed };
+            outcomes[*index] = CommitOutcome::Settled(settled);
         }
-        for (index, turn) in turns(items) {
-            if ends(turn) && self.passes(turn) {
-                self.settled.insert(turn.fence.0);
-                self.turns.remove(&turn.instance);
-                if !turn.poisoned {
-                    self.inbox.retain(|(instance, _), _| *instance != turn.instance);
-                }
-                self.dirty.insert(turn.instance.clone());
-                outcomes[index] = CommitOutcome::Done { more_work: false };
-                retract(items, outcomes, &turn.instance);
+        for (index, turn) in standing.iter().filter(|(_, turn)| ends(turn)) {
+            self.turns.remove(&turn.instance);
+            if !turn.poisoned {
+                self.inbox.retain(|(instance, _), _| *instance != turn.instance);
             }
+            self.dirty.insert(turn.instance.clone());
+            outcomes[*index] = CommitOutcome::Done { more_work: false };
+            retract(items, outcomes, &turn.instance);
         }
     }
 
-    /// Whether it is due at once.
-    fn settle_turn(&mut self, turn: &TurnCommit) -> bool {
-        self.settled.insert(turn.fence.0);
+    /// Whether it is due at once, and its fence from here on.
+    fn settle_turn(&mut self, turn: &TurnCommit) -> (bool, Fence) {
         let now = self.now;
         let again = match &turn.end {
             Some(TurnEnd::ContinuedAsNew { version, .. }) => Some(version.clone()),
@@ -304,7 +384,7 @@ impl Model {
         };
         let fence = self.next_fence();
         self.dirty.insert(turn.instance.clone());
-        let Some(row) = self.turns.get_mut(&turn.instance) else { return false };
+        let Some(row) = self.turns.get_mut(&turn.instance) else { return (false, Fence(fence)) };
         let progress = !turn.consumed.is_empty() || !turn.events.is_empty() || turn.park.is_some();
         row.lease = LeaseRow {
             due_at,
@@ -319,25 +399,7 @@ impl Model {
             (None, Some(park)) => (turn.execution, turn.history_len, park.version.clone()),
             (None, None) => (turn.execution, turn.history_len, Some(turn.version.clone())),
         };
-        due_at <= now
-    }
-
-    /// Removes a node and what it holds becomes free.
-    pub(super) fn say_goodbye(&mut self, node: &NodeKey) {
-        self.nodes.remove(&(node.id.clone(), node.epoch));
-        self.free(true, node);
-        self.free(false, node);
-    }
-
-    /// Fences that a commit of these items would settle once more.
-    pub(super) fn settled_before(&self, items: &[CommitItem]) -> Vec<(usize, Fence)> {
-        let fence = |item: &CommitItem| match item {
-            CommitItem::Turn(turn) => Some(turn.fence),
-            CommitItem::Activity(activity) => Some(activity.fence),
-            _ => None,
-        };
-        let fences = items.iter().enumerate().filter_map(|(index, item)| Some((index, fence(item)?)));
-        fences.filter(|(_, fence)| self.settled.contains(&fence.0)).collect()
+        (due_at <= now, Fence(fence))
     }
 }
 

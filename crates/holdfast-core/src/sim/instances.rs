@@ -5,13 +5,18 @@ use std::collections::BTreeSet;
 use holdfast_replay::{MessageBody, Payload};
 
 use super::{
-    commit::turns,
+    commit::Standing,
     model::{InboxRow, InstanceRow, Model},
 };
 use crate::store::commit::{CommitItem, CommitOutcome, Send, Start, TurnCommit, TurnEnd};
 
 impl Model {
-    pub(super) fn start_instances(&mut self, items: &[CommitItem], outcomes: &mut [CommitOutcome]) {
+    pub(super) fn start_instances(
+        &mut self,
+        items: &[CommitItem],
+        standing: &[Standing<'_>],
+        outcomes: &mut [CommitOutcome],
+    ) {
         let mut created = BTreeSet::new();
         let clients = || {
             items.iter().enumerate().filter_map(|(index, item)| match item {
@@ -24,12 +29,8 @@ impl Model {
                 created.insert(start.instance.clone());
             }
         }
-        for (_, turn) in turns(items).filter(|(_, turn)| !turn.starts.is_empty()) {
-            if self.passes(turn) {
-                for start in &turn.starts {
-                    self.start(start);
-                }
-            }
+        for start in standing.iter().flat_map(|(_, turn)| &turn.starts) {
+            self.start(start);
         }
         for (index, start) in clients() {
             outcomes[index] = match self.instances.get(&start.instance) {
@@ -41,10 +42,8 @@ impl Model {
                 None => CommitOutcome::Unsettled,
             };
         }
-        for (_, turn) in turns(items) {
-            if self.passes(turn) {
-                turn.starts.iter().for_each(|start| self.refuse_child(start));
-            }
+        for start in standing.iter().flat_map(|(_, turn)| &turn.starts) {
+            self.refuse_child(start);
         }
     }
 
@@ -89,10 +88,15 @@ impl Model {
         self.put_message(&parent.instance, row);
     }
 
-    pub(super) fn send_messages(&mut self, items: &[CommitItem], outcomes: &mut [CommitOutcome]) {
+    pub(super) fn send_messages(
+        &mut self,
+        items: &[CommitItem],
+        standing: &[Standing<'_>],
+        outcomes: &mut [CommitOutcome],
+    ) {
         for (index, item) in items.iter().enumerate() {
             match item {
-                CommitItem::Turn(turn) if self.passes(turn) => {
+                CommitItem::Turn(turn) if standing.iter().any(|(other, _)| *other == index) => {
                     for send in &turn.sends {
                         self.send(Some(turn), send);
                     }
@@ -137,11 +141,8 @@ impl Model {
         told
     }
 
-    pub(super) fn change_instances(&mut self, items: &[CommitItem]) {
-        for (_, turn) in turns(items) {
-            if !self.passes(turn) {
-                continue;
-            }
+    pub(super) fn change_instances(&mut self, standing: &[Standing<'_>]) {
+        for (_, turn) in standing {
             let first = turn.events.first().is_some_and(|event| event.id.0 == 1);
             let (status, output, error) = match &turn.end {
                 Some(TurnEnd::Completed { output }) => (Some("Completed"), Some(output), None),

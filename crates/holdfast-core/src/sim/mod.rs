@@ -15,6 +15,7 @@ mod oracle;
 mod port;
 mod process;
 mod program;
+mod promises;
 mod reads;
 mod workload;
 mod world;

@@ -48,4 +48,11 @@ impl Model {
         }
         dead.into_iter().map(|(id, _)| id).collect()
     }
+
+    /// Removes a node and what it holds becomes free.
+    pub(super) fn say_goodbye(&mut self, node: &NodeKey) {
+        self.nodes.remove(&(node.id.clone(), node.epoch));
+        self.free(true, node);
+        self.free(false, node);
+    }
 }

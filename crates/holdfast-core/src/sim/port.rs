@@ -18,6 +18,7 @@ use tokio::sync::{Notify, oneshot};
 use super::{
     claims::Wanted,
     model::{Model, NodeRow},
+    promises::is_done,
 };
 use crate::{
     chance,
@@ -28,7 +29,7 @@ use crate::{
         ActivityKey, Answer, Fence, NodeKey, Store, StoreSession,
         activity::{Beat, ClaimedActivity, Lane, Terms},
         commit::{CommitItem, CommitOutcome},
-        coverage::{Ability, Unserved},
+        coverage::Ability,
         look::{Due, LookRequest},
         node::{Heartbeat, HeartbeatTimes, NodeTimes, Swept},
         turn::{ClaimRequest, ClaimedTurn, Open, RenewRequest},
@@ -270,17 +271,17 @@ impl StoreSession for SimSession {
         self.patient("list what is open", move |model, _| Ok(model.open(&instance, execution)))
     }
 
-    fn commit<'a>(&'a self, items: &'a [CommitItem]) -> Answer<'a, Vec<CommitOutcome>> {
+    fn commit<'a>(&'a self, items: &'a [CommitItem], again: bool) -> Answer<'a, Vec<CommitOutcome>> {
         let items = items.to_vec();
         let mut touched: Vec<String> =
             items.iter().flat_map(|item| item.instances()).map(str::to_owned).collect();
         touched.sort();
         touched.dedup();
         self.send("commit", QUERY_LIMIT, touched, None, move |model, _| {
-            let again = model.settled_before(&items);
-            let outcomes = model.commit(&items)?;
-            for (index, fence) in again {
-                if !matches!(outcomes[index], CommitOutcome::Done { .. }) {
+            let settled = model.settled_before(&items);
+            let outcomes = model.commit(&items, again)?;
+            for (index, fence) in settled {
+                if !is_done(&outcomes[index]) {
                     let text = format!("fence {} was settled and is told as {:?}", fence.0, outcomes[index]);
                     model.wrong.push(("I18", text));
                 }
@@ -454,10 +455,6 @@ impl StoreSession for SimSession {
 
     fn publish<'a>(&'a self, _node: &'a NodeKey, _abilities: &'a [Ability<'a>]) -> Answer<'a, ()> {
         self.call("publish", |_, _| Ok(()))
-    }
-
-    fn unserved(&self) -> Answer<'_, Vec<Unserved>> {
-        self.call("find unserved work", |_, _| Ok(Vec::new()))
     }
 
     fn send_hint<'a>(&'a self, _channel: &'a str, payload: &'a str) -> Answer<'a, ()> {

@@ -325,7 +325,8 @@ impl World {
         for violation in self.oracle.look(&mut self.model) {
             self.report.violations.push(violation);
         }
-        if let Some(payload) = hint {
+        // A commit makes work; what a hint says that nobody understands is that there may be anything.
+        if let Some(payload) = hint.or_else(|| (what == "commit").then(|| "?".to_owned())) {
             self.spread(number, &payload);
         }
         let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
