@@ -51,7 +51,6 @@ impl Model {
         self.send_messages(items, &standing, &mut outcomes);
         self.change_instances(&standing);
         self.settle_turns(items, &standing, &mut handed, &mut outcomes);
-        self.note_settled(items, &outcomes);
         Ok(outcomes)
     }
 
@@ -184,7 +183,7 @@ impl Model {
         }
     }
 
-    fn was_turn_settled(&self, turn: &TurnCommit) -> bool {
+    pub(super) fn was_turn_settled(&self, turn: &TurnCommit) -> bool {
         match self.turns.get(&turn.instance).map(|row| &row.lease) {
             Some(lease) if lease.fence == turn.fence.0 => false,
             Some(lease) if lease.last_fence == turn.fence.0 => true,
@@ -248,7 +247,7 @@ impl Model {
         CommitOutcome::Done { more_work }
     }
 
-    fn was_settled(&self, activity: &ActivityCommit) -> bool {
+    pub(super) fn was_settled(&self, activity: &ActivityCommit) -> bool {
         match self.activities.get(&activity.key).map(|row| &row.lease) {
             Some(lease) if lease.fence == activity.fence.0 => false,
             Some(lease) if lease.last_fence == activity.fence.0 => true,
@@ -394,6 +393,7 @@ impl Model {
             ..LeaseRow::default()
         };
         row.parked = turn.park.is_some();
+        row.starts_at = None;
         (row.execution, row.history_len, row.version) = match (again, &turn.park) {
             (Some(version), _) => (turn.execution + 1, 0, version),
             (None, Some(park)) => (turn.execution, turn.history_len, park.version.clone()),

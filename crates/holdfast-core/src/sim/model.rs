@@ -147,8 +147,6 @@ pub(super) struct Model {
     pub(super) dirty: BTreeSet<String>,
     /// What went wrong inside a statement: invariant and text.
     pub(super) wrong: Vec<(&'static str, String)>,
-    /// Fences that a commit settled.
-    pub(super) settled: BTreeSet<i64>,
     /// The clock was set back at some time.
     pub(super) went_back: bool,
     pub(super) fences: i64,

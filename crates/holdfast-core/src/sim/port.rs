@@ -278,11 +278,15 @@ impl StoreSession for SimSession {
         touched.sort();
         touched.dedup();
         self.send("commit", QUERY_LIMIT, touched, None, move |model, _| {
-            let settled = model.settled_before(&items);
+            let settled = if again { model.settled_before(&items) } else { Vec::new() };
             let outcomes = model.commit(&items, again)?;
-            for (index, fence) in settled {
+            for index in settled {
                 if !is_done(&outcomes[index]) {
-                    let text = format!("fence {} was settled and is told as {:?}", fence.0, outcomes[index]);
+                    let (what, instances) = (items[index].what(), items[index].instances());
+                    let text = format!(
+                        "the {what} of {instances:?} was settled and is told as {:?}",
+                        outcomes[index]
+                    );
                     model.wrong.push(("I18", text));
                 }
             }
@@ -405,7 +409,7 @@ impl StoreSession for SimSession {
     ) -> Answer<'a, Heartbeat> {
         let (node, turns, activities) = (node.clone(), turns.to_vec(), activities.to_vec());
         self.call("heartbeat", move |model, started| {
-            let recovered_nodes = model.delete_stale(started, &node, &times);
+            let (recovered_nodes, outage) = model.delete_stale(started, &node, &times);
             let now = model.now;
             let own = model.nodes.get_mut(&(node.id.clone(), node.epoch));
             let alive = own.map(|row| row.heartbeat_at = now).is_some();
@@ -417,6 +421,7 @@ impl StoreSession for SimSession {
                 released: model.release_unknown(started, true, &node, &turns, limit)
                     + model.release_unknown(started, false, &node, &activities, limit),
                 recovered_nodes,
+                outage,
             })
         })
     }

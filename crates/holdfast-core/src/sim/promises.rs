@@ -1,37 +1,21 @@
-//! What the model remembers of commits, so that an item that is run again is told the truth.
+//! What an item that is run again must be told: the truth, as long as nobody went on with its instance or its task.
 
 use super::model::Model;
-use crate::store::{
-    Fence,
-    commit::{CommitItem, CommitOutcome},
-};
+use crate::store::commit::{CommitItem, CommitOutcome};
 
 impl Model {
-    /// The fences that this batch settled.
-    pub(super) fn note_settled(&mut self, items: &[CommitItem], outcomes: &[CommitOutcome]) {
-        for (item, outcome) in items.iter().zip(outcomes) {
-            if is_done(outcome) {
-                self.settled.extend(fence(item).map(|fence| fence.0));
-            }
-        }
-    }
-
-    /// Fences that a commit of these items would settle once more.
-    pub(super) fn settled_before(&self, items: &[CommitItem]) -> Vec<(usize, Fence)> {
-        let fences = items.iter().enumerate().filter_map(|(index, item)| Some((index, fence(item)?)));
-        fences.filter(|(_, fence)| self.settled.contains(&fence.0)).collect()
+    /// The items that an earlier commit settled, as far as the tables still tell.
+    pub(super) fn settled_before(&self, items: &[CommitItem]) -> Vec<usize> {
+        let settled = |item: &CommitItem| match item {
+            CommitItem::Turn(turn) => self.was_turn_settled(turn),
+            CommitItem::Activity(activity) => self.was_settled(activity),
+            _ => false,
+        };
+        items.iter().enumerate().filter(|(_, item)| settled(item)).map(|(index, _)| index).collect()
     }
 }
 
 /// Whether an item is told as written.
 pub(super) fn is_done(outcome: &CommitOutcome) -> bool {
     matches!(outcome, CommitOutcome::Done { .. } | CommitOutcome::Settled(_))
-}
-
-fn fence(item: &CommitItem) -> Option<Fence> {
-    match item {
-        CommitItem::Turn(turn) => Some(turn.fence),
-        CommitItem::Activity(activity) => Some(activity.fence),
-        _ => None,
-    }
 }

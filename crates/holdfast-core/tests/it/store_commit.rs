@@ -298,6 +298,18 @@ async fn a_start_that_comes_again_is_the_same_after_the_instance_continued_as_ne
 }
 
 #[tokio::test]
+async fn an_instance_that_has_run_waits_for_no_start_when_the_clock_goes_back() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    let start = Start { start_at_ms: Some(1), ..start_of("order") };
+    assert_eq!(store.commit_one(CommitItem::Start(start)).await, CommitOutcome::Created);
+    let mut turn = turn_of(&store.claim_one(&node).await, &node);
+    turn.append("OrchestrationStarted", None);
+    assert_eq!(store.commit_one(turn.item()).await, done(false));
+    assert!(store.holds("(select starts_at is null and due_at = 'infinity' from @turn_queue)").await);
+}
+
+#[tokio::test]
 async fn custom_status_counts_its_versions() {
     let store = Store::new().await;
     let node = store.node("a").await;
