@@ -72,13 +72,15 @@ impl Model {
     /// Takes a row for the claimer; it was chosen by a statement that began at `started`.
     fn take(&mut self, lease: &mut LeaseRow, wanted: &Wanted, started: i64) {
         let stamp = if self.mutant == Mutant::LeaseBeforeWait { started } else { self.now };
-        if self.mutant != Mutant::Uncounted {
-            lease.deliveries += 1;
+        let next = lease.deliveries + 1;
+        // A claim of what is poisoned is no delivery.
+        if self.mutant != Mutant::Uncounted && lease.deliveries <= wanted.max_attempts {
+            lease.deliveries = next;
         }
         lease.fence = self.next_fence();
         lease.owner = Some((wanted.node.id.clone(), wanted.node.epoch));
         lease.leased_at = stamp;
-        lease.due_at = stamp + wanted.times.lock_timeout_ms + backoff(lease.deliveries, &wanted.times);
+        lease.due_at = stamp + wanted.times.lock_timeout_ms + backoff(next, &wanted.times);
         if lease.due_at < self.now + wanted.times.lock_timeout_ms * 8 / 10 {
             self.wrong
                 .push(("I11", format!("a lease of fence {} is over before its claim returns", lease.fence)));

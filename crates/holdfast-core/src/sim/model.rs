@@ -2,7 +2,7 @@
 //!
 //! Times are ms since 1970 by the database's clock: `started` is a statement's `statement_timestamp()`, [`Model::now`] its
 //! `clock_timestamp()`. A row lock that somebody else holds is in [`Model::locked`]; whoever skips locked rows skips it, whoever
-//! waits was kept waiting by the world. `npm run refine` holds it against PostgreSQL. It knows neither tags nor sessions nor
+//! waits was kept waiting by the world. It knows neither tags nor sessions nor
 //! values, which no simulated program uses, and no low-water marks, which are the statements' own.
 
 use std::collections::{BTreeMap, BTreeSet};
