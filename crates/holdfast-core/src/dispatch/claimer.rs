@@ -111,6 +111,7 @@ impl Claimer {
         let mut pace = Pace::new(self.config.dispatch.poll_interval, self.longest_sleep());
         while !*stop.borrow() {
             self.progress.step();
+            let before = self.free();
             let outcome = self.round(&mut memory).await;
             self.progress.idle();
             match outcome {
@@ -120,7 +121,7 @@ impl Claimer {
                     if round.full && self.has_free_slot() {
                         continue;
                     }
-                    if self.waits_for_slots(round.full) {
+                    if self.waits_for_slots(before, round.full) {
                         continue;
                     }
                     pace.bound(self.longest_sleep());
@@ -391,10 +392,11 @@ impl Claimer {
         }
     }
 
-    /// Has the bell rung for free slots while one kind has none. True when one became free meanwhile, which rang no bell.
-    fn waits_for_slots(&self, full: bool) -> bool {
-        let before = self.free();
-        let wants = full || before.0 == 0 || before.1 == 0;
+    /// Has the bell rung for free slots while one kind has none. True when one became free since `before` the round, which did
+    /// not ask for that kind then: that rang no bell.
+    fn waits_for_slots(&self, before: (usize, usize), full: bool) -> bool {
+        let now = self.free();
+        let wants = full || [before.0, before.1, now.0, now.1].contains(&0);
         self.wake.set_wants_slots(wants);
         let after = self.free();
         before.0 == 0 && after.0 > 0 || before.1 == 0 && after.1 > 0
