@@ -86,7 +86,7 @@ const FAULTS = {
  * long enough ones that work goes on at all.
  */
 const LINES = [
-  { round: { workerKill: 7, workerPause: 1, loopBlock: 1 }, pauseMs: [100, 2000] },
+  { round: { workerKill: 6, workerPause: 1, loopBlock: 1 }, pauseMs: [500, 4000] },
   { round: { dbStop: 2, backendTerminate: 1, netCut: 1, netSlow: 1, netBlackhole: 1, netReset: 1, bouncerRestart: 1 }, pauseMs: [500, 3500] },
 ]
 
