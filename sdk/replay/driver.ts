@@ -157,8 +157,16 @@ export class Driver {
     }
     frame.isReplaying = false
     const steps = frame.isEnded ? [] : frame.takeLocals()
+    if (steps.length > 0 && activation.l === true) return this.#declined(frame)
     if (steps.length > 0) return this.#runInPlace(frame, steps)
     this.#reply(frame)
+    return 'answered'
+  }
+
+  /** A local step runs under a lease only: the turn is claimed and replayed. */
+  #declined(frame: Frame): Step {
+    this.#frames.delete(frame.id)
+    this.#emit(abandoned(frame.id))
     return 'answered'
   }
 

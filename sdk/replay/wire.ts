@@ -36,11 +36,12 @@ export interface ActivationStart {
   replaying: boolean
 }
 
-/** What user code is given in one turn: `h` frame, `n` facts applied before, `f` facts to apply, `r` how many are replayed. */
+/** What user code is given in one turn: `h` frame, `n` facts applied before, `f` facts to apply, `r` how many are replayed, `l` no local step may run. */
 export interface Activation {
   h: number
   start?: ActivationStart
   n: number
   f: Fact[]
   r: number
+  l?: boolean
 }

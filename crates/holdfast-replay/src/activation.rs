@@ -30,6 +30,9 @@ pub struct Activation {
     /// How many of `facts` are replayed from history; the others are new. Log calls are silent during the former.
     #[serde(rename = "r")]
     pub replayed: u32,
+    /// The instance is not leased: no code of a local step may run.
+    #[serde(rename = "l", skip_serializing_if = "std::ops::Not::not")]
+    pub unleased: bool,
 }
 
 /// What a cold frame starts from.

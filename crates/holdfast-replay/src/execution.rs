@@ -194,7 +194,7 @@ impl Execution {
         facts.extend(self.pending.iter().filter_map(|fact| fact_of(fact.body.clone(), fact.at_ms, fact.seq)));
         self.warm = true;
         self.given = Some(Given { frame, facts: self.pending.len() });
-        Activation { frame, start, applied, facts, replayed }
+        Activation { frame, start, applied, facts, replayed, unleased: false }
     }
 
     /// True once an activation was made: the next one carries only new facts. A frame that was lost cannot be made

@@ -279,7 +279,7 @@ mod tests {
     fn turn(frame: u32, length: usize) -> Activation {
         let value = Payload::of(&"x".repeat(length));
         let facts = vec![Fact::Done { at: 0, seq: 0, value }];
-        Activation { frame: FrameId(frame), start: None, applied: 0, facts, replayed: 0 }
+        Activation { frame: FrameId(frame), start: None, applied: 0, facts, replayed: 0, unleased: false }
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 //! Invariant: at most one flight for each instance, so no instance runs twice in one process.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::Instant,
 };
 
@@ -44,7 +44,7 @@ pub(crate) struct Flight {
 
 impl Flight {
     /// It began without a claim.
-    fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         !self.results.is_empty()
     }
 }
@@ -55,6 +55,8 @@ pub(crate) struct TurnTable {
     flights: BTreeMap<String, Flight>,
     /// How many of them began without a claim.
     local: usize,
+    /// Orchestrations of which every turn is claimed; they are registered, so there are few.
+    claimed_always: BTreeSet<String>,
     frames: HashMap<FrameId, String>,
     cache: FrameCache,
     next_frame: u32,
@@ -62,7 +64,14 @@ pub(crate) struct TurnTable {
 
 impl TurnTable {
     pub(crate) fn new(cache: FrameCache) -> Self {
-        Self { flights: BTreeMap::new(), local: 0, frames: HashMap::new(), cache, next_frame: 1 }
+        Self {
+            flights: BTreeMap::new(),
+            local: 0,
+            claimed_always: BTreeSet::new(),
+            frames: HashMap::new(),
+            cache,
+            next_frame: 1,
+        }
     }
 
     /// Turns in progress.
@@ -99,6 +108,16 @@ impl TurnTable {
     /// Turns in progress that were claimed.
     pub(crate) fn claimed(&self) -> usize {
         self.flights.len().saturating_sub(self.local)
+    }
+
+    /// From here on no turn of this orchestration begins without a claim.
+    pub(crate) fn claim_always(&mut self, name: &str) {
+        self.claimed_always.insert(name.to_owned());
+    }
+
+    /// Whether turns of this orchestration may begin without a claim.
+    pub(crate) fn may_begin(&self, name: &str) -> bool {
+        !self.claimed_always.contains(name)
     }
 
     /// A frame id that was not used before in this runtime.

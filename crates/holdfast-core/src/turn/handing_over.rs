@@ -16,6 +16,9 @@ impl TurnRunner {
     pub(crate) fn abandon(&self, frame: FrameId) {
         let instance = self.lock().by_frame(frame).map(|flight| flight.claimed.instance.clone());
         if let Some(flight) = instance.and_then(|instance| self.take_out(&instance)) {
+            if flight.is_local() {
+                self.lock().claim_always(&flight.claimed.name);
+            }
             self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
             self.outbox.evict([frame]);
         }

@@ -2,14 +2,15 @@
 //! instance's last word.
 //!
 //! Such a turn holds no lease. It is settled under the fence that the last one left behind, as long as nobody has claimed
-//! the row: whoever claims it first has it, and the results are in the inbox then.
+//! the row: whoever claims it first has it, and the results are in the inbox then. The code of a local step runs under a lease
+//! only, so JavaScript abandons such a turn when it comes to one; from then on turns of that orchestration are claimed.
 
 use std::{
     sync::{Arc, Weak, atomic::Ordering},
     time::Instant,
 };
 
-use holdfast_replay::{Message, MessageBody};
+use holdfast_replay::{Activation, Message, MessageBody};
 
 use crate::{
     clock,
@@ -58,7 +59,7 @@ impl TurnRunner {
         self.counters.orch_items_fetched.add(1);
         self.provider.counters().local_turns.add(1);
         self.provider.counters().warm_turns.add(1);
-        let activation = execution.activation(frame);
+        let activation = Activation { unleased: true, ..execution.activation(frame) };
         table.insert(Flight {
             claimed,
             node,

@@ -130,7 +130,9 @@ impl TurnRunner {
                 if let Some(execution) = left.execution {
                     let Flight { frame, .. } = flight;
                     let next = match outcome {
-                        CommitOutcome::Settled(settled) => Some(next(flight, proof, &settled)),
+                        CommitOutcome::Settled(settled) if self.lock().may_begin(&flight.claimed.name) => {
+                            Some(next(flight, proof, &settled))
+                        }
                         _ => None,
                     };
                     let live = LiveFrame { frame, execution, proof, next };
