@@ -27,7 +27,9 @@ from (
   from /*schema*/inbox m
   join /*schema*/turn_queue q on q.instance = m.instance
   where q.owner is null and q.name is not null and not q.parked
-    and q.due_at > greatest(m.due_at, q.starts_at, statement_timestamp())
+    -- A result that a turn has in hand wakes within a second; what was given up waits for its back-off.
+    and q.due_at > greatest(m.due_at, q.starts_at, statement_timestamp()) + interval '1 second'
+    and (q.deliveries = 0 or q.due_at = 'infinity')
   union all
   select 'an activity belongs to no execution that runs', a.instance, a.event
   from /*schema*/activity_queue a
@@ -68,6 +70,13 @@ from (
   join /*schema*/instance i on i.instance = h.instance and i.execution = h.execution and i.finished_at is null
   where h.kind in ('ActivityScheduled', 'TimerCreated', 'SubOrchestrationScheduled')
     and not (h.kind = 'ActivityScheduled' and h.data like '%"local":true%')
+    -- A cancellation takes open timers back without an event of their own.
+    and not (h.kind = 'TimerCreated' and exists (
+      select
+      from /*schema*/history cancelled
+      where cancelled.instance = h.instance and cancelled.execution = h.execution
+        and cancelled.kind = 'OrchestrationCancelRequested' and cancelled.event_id > h.event_id
+    ))
     and not exists (
       select
       from /*schema*/history later
