@@ -72,7 +72,7 @@ async fn on_a_full_server_it_tries_again_after_half_a_minute_or_so() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ev_12_after_ten_restarts_of_the_server_the_listener_hears_each_time() {
-    let server = Arc::new(TestServer::start(|_| String::new()));
+    let server = Arc::new(TestServer::start(|_| "synchronous_commit = on\n".to_owned()));
     let world = World::at(&server.url(), steps(), patient()).await;
     listens(&world.provider).await;
     let config = TestDatabase::get().pool_config();
