@@ -196,3 +196,20 @@ fn is_local(url: &str) -> bool {
         matches!(name.trim_matches(['[', ']']), "localhost" | "127.0.0.1" | "::1" | "")
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_and_loopback_are_this_machine() {
+        for url in [
+            "postgresql://%2Frun%2Fpg:5432/d",
+            "postgresql://localhost:5432/d",
+            "postgresql://[::1]:5432,127.0.0.1:5433/d",
+        ] {
+            assert!(is_local(url), "{url}");
+        }
+        assert!(!is_local("postgresql://%2Frun%2Fpg:5432,db.example.com:5432/d"));
+    }
+}
