@@ -193,7 +193,9 @@ fn is_local(url: &str) -> bool {
     let hosts = url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?']).next().unwrap_or("");
     hosts.split(',').all(|host| {
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-        matches!(name.trim_matches(['[', ']']), "localhost" | "127.0.0.1" | "::1" | "")
+        // A socket's folder stands there as a URL has it.
+        let is_socket = name.starts_with("%2F");
+        is_socket || matches!(name.trim_matches(['[', ']']), "localhost" | "127.0.0.1" | "::1" | "")
     })
 }
 
