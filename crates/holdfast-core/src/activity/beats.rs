@@ -14,7 +14,7 @@ use crate::{activity::ActivityRunner, error::Result, limits, pool::CallerClass, 
 pub(crate) async fn keep_beats(runner: Arc<ActivityRunner>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         tokio::select! {
-                biased;
+            biased;
             () = runner.beats.notified() => {}
             _ = stop.changed() => return,
         }
@@ -22,7 +22,7 @@ pub(crate) async fn keep_beats(runner: Arc<ActivityRunner>, mut stop: watch::Rec
             tracing::debug!(error = %error.full_text(), "heartbeats were not written; tried again");
         }
         tokio::select! {
-                biased;
+            biased;
             () = tokio::time::sleep(limits::BEAT_EVERY) => {}
             _ = stop.changed() => return,
         }

@@ -124,10 +124,10 @@ impl Queue {
                 Some(Duration::ZERO) => return true,
                 Some(pause) => {
                     tokio::select! {
-                    biased;
-                            () = self.ready.notified() => {}
-                            () = tokio::time::sleep(pause) => {}
-                        }
+                        biased;
+                        () = self.ready.notified() => {}
+                        () = tokio::time::sleep(pause) => {}
+                    }
                 }
                 None => self.ready.notified().await,
             }

@@ -144,10 +144,10 @@ impl Claimer {
                     }
                     // No hint cuts this short: giving back what the failed round claimed rings the bell.
                     tokio::select! {
-                    biased;
-                            () = tokio::time::sleep(backoff.next_delay()) => {}
-                            _ = stop.changed() => {}
-                        }
+                        biased;
+                        () = tokio::time::sleep(backoff.next_delay()) => {}
+                        _ = stop.changed() => {}
+                    }
                 }
             }
         }

@@ -20,7 +20,7 @@ pub(super) async fn keep_looking(
     let manager = Manager::new(provider);
     while !*stop.borrow() {
         tokio::select! {
-                biased;
+            biased;
             seen = manager.depths() => match seen {
                 Ok(seen) => {
                     let depths = Depths { turns: seen.turns, activities: seen.activities };
@@ -32,7 +32,7 @@ pub(super) async fn keep_looking(
             _ = stop.changed() => return,
         }
         tokio::select! {
-                biased;
+            biased;
             () = tokio::time::sleep(interval) => {}
             _ = stop.changed() => return,
         }

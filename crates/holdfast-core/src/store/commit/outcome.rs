@@ -26,11 +26,14 @@ pub(super) fn read(
 ) -> Result<Vec<CommitOutcome>> {
     let fenced = |decided: Option<CommitOutcome>| decided.unwrap_or(CommitOutcome::Fenced);
     let mut outcomes: Vec<CommitOutcome> = standing.decided.into_iter().map(fenced).collect();
+    let activities = &plan.activities;
+    for index in activities.quiet_items.iter().chain(&activities.ended_items) {
+        outcomes[*index] = CommitOutcome::Done { more_work: false };
+    }
     let mut set = |items: &[usize], row: &Row, outcome: CommitOutcome| -> Result<()> {
         outcomes[item_of(items, row)?] = outcome;
         Ok(())
     };
-    let activities = &plan.activities;
     let mut handed = handed(answers)?;
     for row in answers.rows(Step::SettledTurns) {
         let instance = match &batch[item_of(&plan.settle.settled_items, row)?] {
@@ -48,13 +51,6 @@ pub(super) fn read(
     for row in answers.rows(Step::EndedTurns) {
         set(&plan.settle.ended_items, row, CommitOutcome::Done { more_work: false })?;
     }
-    for index in activities.quiet_items.iter().chain(&activities.ended_items) {
-        outcomes[*index] = CommitOutcome::Done { more_work: false };
-    }
-    let mut set = |items: &[usize], row: &Row, outcome: CommitOutcome| -> Result<()> {
-        outcomes[item_of(items, row)?] = outcome;
-        Ok(())
-    };
     for row in answers.rows(Step::ToldResults) {
         let rides = match &batch[item_of(&activities.ended_items, row)?] {
             CommitItem::Activity(activity) => activity.rides,
