@@ -1,4 +1,4 @@
-// This package, with as many workflows and activities at once as the tuned peers have.
+// This package, with as many workflows at once as the tuned peers have, and as many jobs as pg-boss takes at once.
 
 import { randomUUID } from 'node:crypto'
 
@@ -37,7 +37,7 @@ async function coldReplay(provider, client, steps) {
 
 export const name = 'holdfast'
 export const packages = []
-export const settings = { runtime: 'orchestrationConcurrency 200, workerConcurrency 400', pool: 8 }
+export const settings = { runtime: 'orchestrationConcurrency 200, workerConcurrency 2000', pool: 8 }
 export const sizes = { workflow3: 8000, jobs: 40_000, enqueue: 40_000, sequential: 2000, fanout: 1000, contention: 40_000 }
 export const serves = ['workflow3', 'workflow3-callers', 'jobs', 'enqueue', 'latency', 'fanout', 'sequential', 'idle', 'contention', 'replay', 'memory', 'payload']
 export const openJobs = 'select count(*)::int n from holdfast.activity_queue'
@@ -46,7 +46,7 @@ export const openWorkflows = 'select count(*)::int n from holdfast.turn_queue'
 export async function open({ url, hooks }) {
   const provider = await PostgresProvider.connect(url)
   const client = new Client(provider)
-  const runtime = new Runtime(provider, { orchestrationConcurrency: 200, workerConcurrency: 400 })
+  const runtime = new Runtime(provider, { orchestrationConcurrency: 200, workerConcurrency: 2000 })
   runtime.registerActivity('step', async (_ctx, value) => hooks.step(value))
   runtime.registerActivity('job', async (_ctx, value) => void hooks.job(value))
   runtime.registerOrchestration('chain', async (ctx, { count, value }) => {

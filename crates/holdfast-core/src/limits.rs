@@ -11,7 +11,7 @@ pub const MAX_PAYLOAD_BYTES: usize = 1_000_000_000;
 
 /// Items in one commit batch: past this a batch gains little and holds its row locks longer (storage figures level
 /// off between 64 and 256).
-pub const COMMIT_BATCH_ITEMS: usize = 256;
+pub const COMMIT_BATCH_ITEMS: usize = 512;
 
 /// Items of one batch of clients: starts and messages are small, and thousands of them in one transaction cost little more
 /// than hundreds.
@@ -55,8 +55,12 @@ pub const INBOX_BYTES_PER_TURN: i64 = 32 * 1024 * 1024;
 /// come together in memory. The first history always comes.
 pub const REPLAYED_EVENTS_PER_CLAIM: i64 = 100_000;
 
-/// Rows claimed by one statement: keeps a claim short and leaves work for other nodes.
+/// Turns claimed by one statement: keeps a claim short and leaves work for other nodes.
 pub const CLAIM_BATCH: usize = 128;
+
+/// Activities claimed by one statement: each costs a hundredth of a ms, so that a claim is still short, and its commit is
+/// shared by more.
+pub const ACTIVITY_CLAIM_BATCH: usize = 512;
 
 /// While claims follow each other without a look, one comes at least this often: it sees what they leave out.
 pub const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 -- the row lock as now + timeout + backoff(deliveries).
 -- Rows: at most $4, in due order (equal due times in any order: a second sort key would read the whole backlog).
 -- Locks: activity rows, skipping locked ones. Index: activity_queue_due_at_idx bounded by statement_timestamp(),
--- activity_queue_pkey, node_pkey.
+-- node_pkey; the locked rows are found again by their place, so one that moved between look and lock is left to a later look.
 -- Inputs of 64 MiB together are enough for one claim, the longest that one payload has by default; the rest stays due. Their
 -- lengths are read without their texts.
 -- $1 owner text
@@ -17,7 +17,7 @@
 -- $9 max_attempts int
 -- $10 look_back_ms bigint (rows due for longer are left to a later look)
 with candidate as materialized (
-  select q.instance, q.execution, q.event, q.due_at, octet_length(q.input)::bigint as bytes
+  select q.ctid as tid, q.due_at, octet_length(q.input) as bytes
   from /*schema*/activity_queue q
   where q.due_at <= statement_timestamp()
     and q.due_at >= statement_timestamp() - make_interval(secs => $10::bigint / 1000.0)
@@ -31,7 +31,7 @@ with candidate as materialized (
   for update of q skip locked
 ),
 weighed as materialized (
-  select c.*, sum(c.bytes) over (order by c.due_at, c.instance, c.execution, c.event) - c.bytes as before
+  select c.*, coalesce(sum(c.bytes) over (order by c.due_at rows between unbounded preceding and 1 preceding), 0) as before
   from candidate c
 )
 update /*schema*/activity_queue q
@@ -46,7 +46,7 @@ set deliveries = q.deliveries + (q.deliveries <= $9::int)::int,
           else least($8::bigint, $7::bigint * power(2, least(q.deliveries - 1, 40)))
         end) / 1000.0)
 from weighed
-where q.instance = weighed.instance and q.execution = weighed.execution and q.event = weighed.event
+where q.ctid = weighed.tid
   and weighed.before < 67108864
 returning q.instance,
           q.execution,
@@ -64,7 +64,7 @@ returning q.instance,
           q.session,
           q.orchestration_name,
           q.orchestration_version,
-          floor(extract(epoch from q.scheduled_at) * 1000)::bigint as scheduled_at_ms,
-          floor(extract(epoch from q.leased_at) * 1000)::bigint as now_ms,
-          floor(extract(epoch from statement_timestamp() - weighed.due_at) * 1000)::bigint as waited_ms,
+          q.scheduled_at,
+          q.leased_at as claimed_at,
+          (select floor(extract(epoch from statement_timestamp() - max(w.due_at)) * 1000)::bigint from weighed w where w.before < 67108864) as waited_ms,
           (select max(w.before) >= 67108864 from weighed w) as cut

@@ -83,7 +83,7 @@ made as (
   returning session
 ),
 candidate as materialized (
-  select q.instance, q.execution, q.event, waiting.due_at, octet_length(q.input)::bigint as bytes
+  select q.instance, q.execution, q.event, waiting.due_at, octet_length(q.input) as bytes
   from waiting
   join /*schema*/activity_queue q
     on q.instance = waiting.instance and q.execution = waiting.execution and q.event = waiting.event
@@ -93,7 +93,7 @@ candidate as materialized (
   for update of q skip locked
 ),
 weighed as materialized (
-  select c.*, sum(c.bytes) over (order by c.due_at, c.instance, c.execution, c.event) - c.bytes as before
+  select c.*, coalesce(sum(c.bytes) over (order by c.due_at rows between unbounded preceding and 1 preceding), 0) as before
   from candidate c
 )
 update /*schema*/activity_queue q
@@ -126,7 +126,7 @@ returning q.instance,
           q.session,
           q.orchestration_name,
           q.orchestration_version,
-          floor(extract(epoch from q.scheduled_at) * 1000)::bigint as scheduled_at_ms,
-          floor(extract(epoch from q.leased_at) * 1000)::bigint as now_ms,
-          floor(extract(epoch from statement_timestamp() - weighed.due_at) * 1000)::bigint as waited_ms,
+          q.scheduled_at,
+          q.leased_at as claimed_at,
+          (select floor(extract(epoch from statement_timestamp() - max(w.due_at)) * 1000)::bigint from weighed w where w.before < 67108864) as waited_ms,
           (select max(w.before) >= 67108864 from weighed w) as cut

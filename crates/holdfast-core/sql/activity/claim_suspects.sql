@@ -3,7 +3,7 @@
 -- the row lock as now + timeout + backoff(deliveries).
 -- Rows: at most $4, in due order (equal due times in any order: a second sort key would read the whole backlog).
 -- Locks: activity rows, skipping locked ones. Index: activity_queue_suspect_idx bounded by statement_timestamp(),
--- activity_queue_pkey, node_pkey.
+-- node_pkey; the locked rows are found again by their place, so one that moved between look and lock is left to a later look.
 -- $1 owner text
 -- $2 owner_epoch bigint
 -- $3 names text[]
@@ -18,7 +18,7 @@
 -- $12 tags text[]
 -- $13 spares_last boolean (what has its last delivery before it is left)
 with candidate as materialized (
-  select q.instance, q.execution, q.event
+  select q.ctid as tid
   from /*schema*/activity_queue q
   where q.due_at <= statement_timestamp()
     and (q.isolated or q.deliveries >= 2)
@@ -44,7 +44,7 @@ set deliveries = q.deliveries + (q.deliveries <= $9::int)::int,
           else least($8::bigint, $7::bigint * power(2, least(q.deliveries - 1, 40)))
         end) / 1000.0)
 from candidate
-where q.instance = candidate.instance and q.execution = candidate.execution and q.event = candidate.event
+where q.ctid = candidate.tid
 returning q.instance,
           q.execution,
           q.event,
@@ -61,5 +61,5 @@ returning q.instance,
           q.session,
           q.orchestration_name,
           q.orchestration_version,
-          floor(extract(epoch from q.scheduled_at) * 1000)::bigint as scheduled_at_ms,
-          floor(extract(epoch from q.leased_at) * 1000)::bigint as now_ms
+          q.scheduled_at,
+          q.leased_at as claimed_at

@@ -3,7 +3,8 @@
 -- the row lock as now + timeout + backoff(deliveries).
 -- Rows: at most $4, in due order; at most $4 are locked for each tag named, and those not taken are free at the end of
 -- the statement. Locks: activity rows, skipping locked ones. Index: activity_queue_tag_idx for each tag, or
--- activity_queue_any_tag_idx, bounded by statement_timestamp(), activity_queue_pkey, node_pkey.
+-- activity_queue_any_tag_idx, bounded by statement_timestamp(), node_pkey; the locked rows are found again by their place, so
+-- one that moved between look and lock is left to a later look.
 -- Inputs of 64 MiB together are enough for one claim, the longest that one payload has by default; the rest stays due. Their
 -- lengths are read without their texts.
 -- $1 owner text
@@ -19,10 +20,10 @@
 -- $11 any_tag boolean
 -- $12 tags text[]
 with of_named as materialized (
-  select due.instance, due.execution, due.event, due.due_at, due.bytes
+  select due.tid, due.due_at, due.bytes
   from unnest($12::text[]) as wanted (tag)
   cross join lateral (
-    select q.instance, q.execution, q.event, q.due_at, octet_length(q.input)::bigint as bytes
+    select q.ctid as tid, q.due_at, octet_length(q.input) as bytes
     from /*schema*/activity_queue q
     where not $11::boolean
       and q.tag = wanted.tag and q.session is null
@@ -38,7 +39,7 @@ with of_named as materialized (
   ) due
 ),
 of_any as materialized (
-  select q.instance, q.execution, q.event, q.due_at, octet_length(q.input)::bigint as bytes
+  select q.ctid as tid, q.due_at, octet_length(q.input) as bytes
   from /*schema*/activity_queue q
   where $11::boolean
     and (q.tag is not null) is true and q.session is null
@@ -53,13 +54,13 @@ of_any as materialized (
   for update of q skip locked
 ),
 candidate as materialized (
-  select found.instance, found.execution, found.event, found.due_at, found.bytes
+  select found.tid, found.due_at, found.bytes
   from (select * from of_named union all select * from of_any) found
   order by found.due_at
   limit $4::bigint
 ),
 weighed as materialized (
-  select c.*, sum(c.bytes) over (order by c.due_at, c.instance, c.execution, c.event) - c.bytes as before
+  select c.*, coalesce(sum(c.bytes) over (order by c.due_at rows between unbounded preceding and 1 preceding), 0) as before
   from candidate c
 )
 update /*schema*/activity_queue q
@@ -74,7 +75,7 @@ set deliveries = q.deliveries + (q.deliveries <= $9::int)::int,
           else least($8::bigint, $7::bigint * power(2, least(q.deliveries - 1, 40)))
         end) / 1000.0)
 from weighed
-where q.instance = weighed.instance and q.execution = weighed.execution and q.event = weighed.event
+where q.ctid = weighed.tid
   and weighed.before < 67108864
 returning q.instance,
           q.execution,
@@ -92,7 +93,7 @@ returning q.instance,
           q.session,
           q.orchestration_name,
           q.orchestration_version,
-          floor(extract(epoch from q.scheduled_at) * 1000)::bigint as scheduled_at_ms,
-          floor(extract(epoch from q.leased_at) * 1000)::bigint as now_ms,
-          floor(extract(epoch from statement_timestamp() - weighed.due_at) * 1000)::bigint as waited_ms,
+          q.scheduled_at,
+          q.leased_at as claimed_at,
+          (select floor(extract(epoch from statement_timestamp() - max(w.due_at)) * 1000)::bigint from weighed w where w.before < 67108864) as waited_ms,
           (select max(w.before) >= 67108864 from weighed w) as cut

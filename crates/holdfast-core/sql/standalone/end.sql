@@ -17,7 +17,8 @@ with ended as (
     and a.event = 0
     and a.fence = task.fence
     and (a.owner is null or (a.owner = task.owner and a.owner_epoch = task.owner_epoch))
-  returning task.ix, task.status, task.result, task.status in ('Failed', 'Poisoned') as stays, task.told, a.*
+  returning task.ix, task.status, task.result, task.status in ('Failed', 'Poisoned') as stays, task.told, a.instance, a.name, a.input,
+            a.heartbeat, a.fence, a.attempt, a.deliveries, a.retry, a.timeout_ms, a.retention_ms, a.tag, a.scheduled_at
 ),
 kept as (
   insert into /*schema*/ended_activity (

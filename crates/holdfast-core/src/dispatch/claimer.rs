@@ -253,7 +253,7 @@ impl Claimer {
     fn free(&self) -> (usize, usize) {
         let takes_none = self.config.dispatch.worker_tag_filter.is_none();
         let activities = if takes_none { 0 } else { self.activities.free() };
-        (self.turns.free().min(limits::CLAIM_BATCH), activities.min(limits::CLAIM_BATCH))
+        (self.turns.free().min(limits::CLAIM_BATCH), activities.min(limits::ACTIVITY_CLAIM_BATCH))
     }
 
     async fn claim(&self, session: &dyn StoreSession, memory: &mut Memory, wanted: Wanted) -> Result<Round> {

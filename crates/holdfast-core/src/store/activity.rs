@@ -15,7 +15,7 @@ use crate::{
         queue::{
             ClaimTerms, MAX_MS, abandon_with, gone_with, patient, readable, release_with, renew_with, single,
         },
-        row::column,
+        row::{column, column_ms},
         turn::{ClaimRequest, RenewRequest},
     },
 };
@@ -159,8 +159,8 @@ fn claimed_activity(row: &Row) -> Result<ClaimedActivity> {
         session: column(row, "session")?,
         orchestration_name: column(row, "orchestration_name")?,
         orchestration_version: column(row, "orchestration_version")?,
-        scheduled_at_ms: column(row, "scheduled_at_ms")?,
-        now_ms: column(row, "now_ms")?,
+        scheduled_at_ms: column_ms(row, "scheduled_at")?,
+        now_ms: column_ms(row, "claimed_at")?,
     })
 }
 
