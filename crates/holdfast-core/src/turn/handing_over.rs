@@ -12,15 +12,19 @@ use crate::{
 };
 
 impl TurnRunner {
-    /// Handling an answer went wrong half way: the turn goes back and is replayed. Its delivery counts.
+    /// Handling an answer went wrong half way: the turn goes back and is replayed. Its delivery counts. One that began without
+    /// a claim came to a local step: the claim that it may have gone on under is needed again at once.
     pub(crate) fn abandon(&self, frame: FrameId) {
         let instance = self.lock().by_frame(frame).map(|flight| flight.claimed.instance.clone());
         if let Some(flight) = instance.and_then(|instance| self.take_out(&instance)) {
+            let mut why = Return::Abandoned;
             if flight.is_local() {
                 self.lock().claim_always(&flight.claimed.name);
+                why = Return::Stopped;
             }
-            self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
+            self.returns.push(Kind::Turn, flight.claimed.fence, why);
             self.outbox.evict([frame]);
+            self.provider.wakes().work();
         }
     }
 

@@ -19,6 +19,7 @@ use crate::{
         ActivityKey, NodeKey,
         activity::ClaimedActivity,
         commit::{HandedTask, NewActivity, TurnCommit},
+        turn::ClaimedTurn,
     },
     turn::{Flight, LiveFrame, Next, TurnRunner},
 };
@@ -40,28 +41,39 @@ impl TurnRunner {
         if isolated { None } else { self.tasks.get().and_then(Weak::upgrade) }
     }
 
-    /// Begins the next turn of an instance with these results; false when it cannot begin here. It needs no free slot: the
-    /// activities that ended had one each, so these bound it, and claims make room.
+    /// Begins the next turn of an instance with these results, or those of them that it waits for; false when it cannot
+    /// begin here. It needs no free slot: the activities that ended had one each, so these bound it, and claims make room.
     pub(crate) fn begin(&self, instance: &str, execution: i64, results: Vec<(i32, MessageBody)>) -> bool {
         let mut table = self.lock();
-        let Some(LiveFrame { frame, execution, next: Some(next), .. }) = table.take_next(instance, execution)
+        let Some(LiveFrame { frame, execution, proof, next: Some(next) }) =
+            table.take_next(instance, execution)
         else {
             return false;
         };
         let mut execution = execution;
-        let Next { mut claimed, node, version, since } = next;
-        claimed.now_ms += i64::try_from(clock::since(since).as_millis()).unwrap_or(i64::MAX / 2);
-        let events: Vec<i32> = results.iter().map(|(event, _)| *event).collect();
+        let passed_ms = i64::try_from(clock::since(next.since).as_millis()).unwrap_or(i64::MAX / 2);
+        let now_ms = next.claimed.now_ms + passed_ms;
         // They have no row: their numbers are of no use to the commit.
-        let messages = results.into_iter().map(|(event, body)| Message { id: -i64::from(event), body });
-        let accepted = execution.accept(messages.collect(), claimed.now_ms);
+        let messages = results.into_iter().map(|(event, body)| Message { id: i64::from(event), body });
+        let accepted = execution.accept(messages.collect(), now_ms);
         self.provider.counters().messages_dropped.add(accepted.dropped.len() as u64);
+        // One that is not wanted any more has lost its row: a turn that named it would not stand.
+        let events: Vec<i32> =
+            accepted.accepted.into_iter().filter_map(|id| i32::try_from(id).ok()).collect();
+        if events.is_empty() {
+            let live = LiveFrame { frame, execution, proof, next: Some(next) };
+            let evicted = table.keep(instance.to_owned(), live);
+            drop(table);
+            self.outbox.evict(evicted);
+            return false;
+        }
         self.counters.orch_items_fetched.add(1);
         self.provider.counters().local_turns.add(1);
         self.provider.counters().warm_turns.add(1);
         let activation = Activation { unleased: true, ..execution.activation(frame) };
+        let Next { claimed, node, version, .. } = next;
         table.insert(Flight {
-            claimed,
+            claimed: ClaimedTurn { now_ms, ..claimed },
             node,
             version,
             isolated: false,

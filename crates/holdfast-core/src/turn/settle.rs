@@ -140,6 +140,12 @@ impl TurnRunner {
                 }
             }
             Ok(CommitOutcome::Yielded) => {}
+            // A result that it used may not count, while the claim that it went on under stands: what the claim is for is
+            // not done. Where the lease is gone as well, giving it back changes nothing.
+            Ok(_) if held && flight.is_local() => {
+                self.returns.push(Kind::Turn, fence, Return::Stopped);
+                self.provider.wakes().work();
+            }
             Ok(_) if held => self.tell_lost(Some(instance), fence),
             Ok(_) => {}
             Err(_) if flight.waiting.is_some() => self.tell_lost(Some(instance), fence),

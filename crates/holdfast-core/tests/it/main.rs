@@ -7,6 +7,7 @@ mod engine_faults;
 mod engine_fence;
 mod engine_liveness;
 mod engine_load;
+mod engine_local;
 mod engine_network;
 mod engine_retention;
 mod engine_stops;
