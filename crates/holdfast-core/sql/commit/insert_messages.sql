@@ -2,7 +2,7 @@
 -- its start), and their wake: a row that nobody holds is due now; one that is held derives it when it is settled; one
 -- that is parked or does not start yet is woken by a cancel request only.
 -- A turn can cancel its own children only. A client's message has a key; one whose key is there was sent before, and is
--- told as delivered.
+-- told as delivered: a row with the key. A row without one: the instance takes messages.
 -- Rows: the messages given. Locks: none but the turn rows already locked. Index: turn_queue_pkey, instance_pkey,
 -- message_key_pkey.
 -- $1 senders text[] (null: a client)
@@ -69,9 +69,9 @@ woken as (
       or q.instance = any (array(select told.instance from told where told.kind = 'CancelRequested')))
     and q.due_at > clock_timestamp()
 )
-select told.instance from told
+select told.instance, null as dedup_key from told
 union
-select message.instance
+select message.instance, message.dedup_key
 from unnest($2::text[], $8::text[]) as message (instance, dedup_key)
 where message.dedup_key is not null
   and (

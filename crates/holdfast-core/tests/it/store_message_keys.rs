@@ -46,6 +46,9 @@ async fn a_message_with_a_known_key_is_told_as_delivered_and_comes_once() {
     store.commit_one(turn_of(&claimed, &node).completed().item()).await;
     assert_eq!(store.commit_one(keyed("order", "k")).await, done(true), "also when its instance has ended");
     assert_eq!(store.commit_one(keyed("order", "new")).await, CommitOutcome::AlreadyEnded);
+    let both = [keyed("order", "k"), keyed("order", "new")];
+    let told = [done(true), CommitOutcome::AlreadyEnded];
+    assert_eq!(store.commit(&both).await, told, "each message of a batch by its own key");
 }
 
 #[tokio::test]

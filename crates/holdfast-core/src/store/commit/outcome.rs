@@ -152,17 +152,25 @@ fn sends(
     outcomes: &mut [CommitOutcome],
 ) -> Result<()> {
     let mut told: HashSet<&str> = HashSet::new();
+    let mut sent_before: HashSet<(&str, &str)> = HashSet::new();
     for row in answers.rows(Step::Told) {
-        told.insert(column(row, "instance")?);
+        let instance: &str = column(row, "instance")?;
+        match column(row, "dedup_key")? {
+            Some(key) => drop(sent_before.insert((instance, key))),
+            None => drop(told.insert(instance)),
+        }
     }
     for row in answers.rows(Step::EndedTurns) {
         if let CommitItem::Turn(turn) = &batch[item_of(&plan.settle.ended_items, row)?] {
             told.remove(turn.instance.as_str());
+            sent_before.retain(|(instance, _)| *instance != turn.instance);
         }
     }
     for (item, outcome) in batch.iter().zip(outcomes) {
         if let CommitItem::Send(send) = item {
-            *outcome = if told.contains(send.instance.as_str()) {
+            let instance = send.instance.as_str();
+            let before = send.dedup_key.as_deref().is_some_and(|key| sent_before.contains(&(instance, key)));
+            *outcome = if before || told.contains(instance) {
                 CommitOutcome::Done { more_work: true }
             } else {
                 CommitOutcome::AlreadyEnded
