@@ -13,6 +13,7 @@ import { check } from './check.mjs'
 import { countTests } from './lib/counts.mjs'
 import { findPgBouncer, findSecondServer, startPgBouncer } from './lib/parts.mjs'
 import { ask, onStop, root, run, title } from './lib/run.mjs'
+import { refine } from './refine.mjs'
 import { simulate } from './sim.mjs'
 
 const PARTS = ['rust', 'js', 'checks']
@@ -84,6 +85,7 @@ async function rust({ env, second }) {
   await step('Rust examples in documentation', () =>
     run('cargo', ['test', '--doc', '--quiet', '-p', 'holdfast-core', '-p', 'holdfast-replay'], { env, keep: true }))
   await step('Simulation, 2 000 seeds', () => simulate(['--seeds', '2000'], { keep: true }))
+  await step('Refinement, 400 lists', () => refine(['--lists', '400', '--mutants'], env.HOLDFAST_TEST_DATABASE_URL, { keep: true }))
   if (second && existsSync(path.join(root, 'crates/holdfast-core/tests/it/main.rs'))) {
     const there = { HOLDFAST_TEST_DATABASE_URL: second.url }
     await step(`Rust tests of the engine on PostgreSQL ${second.version}`, () =>

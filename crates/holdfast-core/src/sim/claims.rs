@@ -98,15 +98,15 @@ impl Model {
             return Vec::new();
         }
         let runs = |row: &TurnRow| runs(row, names, handlers);
-        let mut due: Vec<(i64, String)> = self
+        let mut due: Vec<(i64, bool, String)> = self
             .turns
             .iter()
             .filter(|(id, row)| runs(row) && wanted.takes(&row.lease, started) && !self.locked.contains(*id))
-            .map(|(id, row)| (row.lease.due_at, id.clone()))
+            .map(|(id, row)| (row.lease.due_at, !self.preferred.contains(&turn_key(id)), id.clone()))
             .collect();
         due.sort();
         due.truncate(wanted.limit);
-        due.into_iter().map(|(_, id)| self.claim_turn(id, wanted, started)).collect()
+        due.into_iter().map(|(_, _, id)| self.claim_turn(id, wanted, started)).collect()
     }
 
     fn claim_turn(&mut self, id: String, wanted: &Wanted, started: i64) -> ClaimedTurn {
@@ -141,19 +141,24 @@ impl Model {
         started: i64,
         wanted: &Wanted,
         names: &[String],
+        spares_last: bool,
     ) -> Vec<ClaimedActivity> {
         if !self.is_node(&wanted.node) {
             return Vec::new();
         }
-        let mut due: Vec<(i64, ActivityKey)> = self
+        // Of suspects, what has its last delivery before it.
+        let spared =
+            |lease: &LeaseRow| wanted.isolated && spares_last && lease.deliveries == wanted.max_attempts - 1;
+        let mut due: Vec<(i64, bool, ActivityKey)> = self
             .activities
             .iter()
             .filter(|(_, row)| names.contains(&row.name) && wanted.takes(&row.lease, started))
-            .map(|(key, row)| (row.lease.due_at, key.clone()))
+            .filter(|(_, row)| !spared(&row.lease))
+            .map(|(key, row)| (row.lease.due_at, !self.preferred.contains(key), key.clone()))
             .collect();
         due.sort();
         due.truncate(wanted.limit);
-        due.into_iter().map(|(_, key)| self.claim_activity(key, wanted, started)).collect()
+        due.into_iter().map(|(_, _, key)| self.claim_activity(key, wanted, started)).collect()
     }
 
     fn claim_activity(&mut self, key: ActivityKey, wanted: &Wanted, started: i64) -> ClaimedActivity {
@@ -316,6 +321,11 @@ impl Model {
             },
         );
     }
+}
+
+/// A turn among [`Model::preferred`].
+pub(super) fn turn_key(instance: &str) -> ActivityKey {
+    ActivityKey { instance: instance.to_owned(), execution: 0, event: 0 }
 }
 
 /// Whether a node with these handlers runs it.

@@ -13,8 +13,8 @@ use crate::{
     store::{
         ActivityKey, Fence,
         commit::{
-            ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, HandedTask, Send, SettledTurn, Start,
-            TurnCommit, TurnEnd,
+            ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, HandedTask, RIDE_PATIENCE_MS, Send,
+            SettledTurn, Start, TurnCommit, TurnEnd,
         },
     },
 };
@@ -30,9 +30,10 @@ impl Model {
         self.yield_to_cancels(items, &mut decided);
         if again && self.mutant != Mutant::Forgetful {
             self.find_settled(items, &mut decided);
+            self.release_handed(items);
         }
         let ended = self.end_activities(items);
-        let used_up = self.decide(items, &ended, &mut decided);
+        let used_up = self.decide(items, &ended, again, &mut decided);
         let standing: Vec<Standing<'_>> =
             turns(items).filter(|(index, _)| decided[*index].is_none()).collect();
         let mut outcomes: Vec<CommitOutcome> =
@@ -80,8 +81,11 @@ impl Model {
         &mut self,
         items: &[CommitItem],
         ended: &BTreeMap<ActivityKey, usize>,
+        again: bool,
         decided: &mut [Option<CommitOutcome>],
     ) -> BTreeSet<usize> {
+        // The result of a task that is to end in this batch is that one, unless the batch was run before.
+        let here: BTreeSet<ActivityKey> = items.iter().filter_map(|item| ending(item).cloned()).collect();
         for (index, item) in items.iter().enumerate() {
             if decided[index].is_some() {
                 continue;
@@ -89,7 +93,9 @@ impl Model {
             let stands = match item {
                 CommitItem::Turn(turn) => {
                     let known = |source: &i32| {
-                        ended.contains_key(&key_of(turn, *source)) || self.result_of(turn, *source).is_some()
+                        let key = key_of(turn, *source);
+                        let looks = again || !here.contains(&key);
+                        ended.contains_key(&key) || (looks && self.result_of(turn, *source).is_some())
                     };
                     self.passes(turn) && turn.results.iter().all(known)
                 }
@@ -172,13 +178,38 @@ impl Model {
 
     fn find_settled(&self, items: &[CommitItem], decided: &mut [Option<CommitOutcome>]) {
         for (index, item) in items.iter().enumerate() {
-            let settled = match item {
-                CommitItem::Turn(turn) => self.was_turn_settled(turn),
-                CommitItem::Activity(activity) => self.was_settled(activity),
-                _ => false,
+            let (settled, more_work) = match item {
+                CommitItem::Turn(turn) => {
+                    // What it took is given back.
+                    let took = turn.activities.iter().any(|task| task.lease_ms.is_some());
+                    (self.was_turn_settled(turn), took)
+                }
+                CommitItem::Activity(activity) => (self.was_settled(activity), false),
+                _ => (false, false),
             };
             if settled && decided[index].is_none() {
-                decided[index] = Some(CommitOutcome::Done { more_work: false });
+                decided[index] = Some(CommitOutcome::Done { more_work });
+            }
+        }
+    }
+
+    /// What an earlier run of a turn leased to its node is given back, unstarted.
+    fn release_handed(&mut self, items: &[CommitItem]) {
+        for (_, turn) in turns(items) {
+            let settled = self.turns.get(&turn.instance).is_some_and(|row| row.lease.fence != turn.fence.0);
+            for task in turn.activities.iter().filter(|task| settled && task.lease_ms.is_some()) {
+                let (key, now) = (key_of(turn, task.event), self.now);
+                let taken =
+                    |row: &ActivityRow| row.lease.is_owned_by(&turn.node) && row.lease.deliveries == 1;
+                if !self.activities.get(&key).is_some_and(taken) {
+                    continue;
+                }
+                let fence = self.next_fence();
+                if let Some(row) = self.activities.get_mut(&key) {
+                    row.lease.disown();
+                    (row.lease.due_at, row.lease.deliveries, row.lease.fence) = (now, 0, fence);
+                }
+                self.dirty.insert(key.instance);
             }
         }
     }
@@ -234,7 +265,7 @@ impl Model {
     fn settle_activity(&mut self, activity: &ActivityCommit, used_up: bool) -> CommitOutcome {
         let more_work = match &activity.outcome {
             ActivityOutcome::Ended(_) if used_up => false,
-            ActivityOutcome::Ended(body) => self.tell_result(&activity.key, body),
+            ActivityOutcome::Ended(body) => self.tell_result(activity, body),
             ActivityOutcome::Retry { delay_ms, attempt } => {
                 let row = self.activities.get(&activity.key);
                 if !row.is_some_and(|row| self.stands(&row.lease, activity.fence, &activity.node)) {
@@ -255,25 +286,34 @@ impl Model {
         }
     }
 
-    fn tell_result(&mut self, key: &ActivityKey, body: &MessageBody) -> bool {
-        if !self.turns.contains_key(&key.instance) {
+    fn tell_result(&mut self, activity: &ActivityCommit, body: &MessageBody) -> bool {
+        let instance = &activity.key.instance;
+        if !self.turns.contains_key(instance) {
             return false;
         }
         let row = InboxRow { due_at: self.now, body: body.clone() };
-        if self.put_message(&key.instance, row) {
-            self.wake(&key.instance, false, true);
+        if self.put_message(instance, row) && self.mutant != Mutant::NoWake {
+            // A turn that has it in hand is given time to use it up.
+            let due_at = self.now + if activity.rides { RIDE_PATIENCE_MS } else { 0 };
+            if let Some(row) = self.turns.get_mut(instance)
+                && row.lease.owner.is_none()
+                && row.name.is_some()
+                && !row.parked
+            {
+                row.lease.due_at = row.lease.due_at.min(due_at);
+            }
         }
-        true
+        !activity.rides
     }
 
-    /// A row that nobody holds is due now.
-    pub(super) fn wake(&mut self, instance: &str, cancel: bool, starts: bool) {
+    /// A row that nobody holds is due now; one that does not go on by itself for a cancel only.
+    pub(super) fn wake(&mut self, instance: &str, cancel: bool) {
         if self.mutant == Mutant::NoWake {
             return;
         }
         let now = self.now;
         let Some(row) = self.turns.get_mut(instance) else { return };
-        let waits = row.parked || (!starts && row.starts_at.is_some_and(|at| at > now));
+        let waits = row.parked || row.starts_at.is_some_and(|at| at > now);
         if row.lease.owner.is_none() && row.name.is_some() && (!waits || cancel) && row.lease.due_at > now {
             row.lease.due_at = now;
         }
@@ -409,6 +449,14 @@ fn retract(items: &[CommitItem], outcomes: &mut [CommitOutcome], ended: &str) {
         if matches!(item, CommitItem::Send(send) if send.instance == ended) {
             *outcome = CommitOutcome::AlreadyEnded;
         }
+    }
+}
+
+/// The task that an item ends for an instance.
+fn ending(item: &CommitItem) -> Option<&ActivityKey> {
+    match item {
+        CommitItem::Activity(ActivityCommit { key, outcome: ActivityOutcome::Ended(_), .. }) => Some(key),
+        _ => None,
     }
 }
 

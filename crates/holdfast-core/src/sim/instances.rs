@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_replay::{MessageBody, Payload};
+use holdfast_replay::MessageBody;
 
 use super::{
     commit::Standing,
-    model::{InboxRow, InstanceRow, Model},
+    model::{ClosedRow, InboxRow, InstanceRow, Model},
 };
-use crate::store::commit::{CommitItem, CommitOutcome, Send, Start, TurnCommit, TurnEnd};
+use crate::store::commit::{CommitItem, CommitOutcome, Send, Start, TurnCommit, TurnEnd, taken_error};
 
 impl Model {
     pub(super) fn start_instances(
@@ -35,15 +35,25 @@ impl Model {
         for (index, start) in clients() {
             outcomes[index] = match self.instances.get(&start.instance) {
                 _ if created.remove(&start.instance) => CommitOutcome::Created,
-                Some(row) => CommitOutcome::Exists {
-                    same: row.name == start.name
-                        && *row.first_input.as_ref().unwrap_or(&row.input) == start.input,
-                },
+                Some(row) => {
+                    let same = row.name == start.name && self.started_with(start, row);
+                    CommitOutcome::Exists { same }
+                }
                 None => CommitOutcome::Unsettled,
             };
         }
         for start in standing.iter().flat_map(|(_, turn)| &turn.starts) {
             self.refuse_child(start);
+        }
+    }
+
+    /// Whether an instance was made with the input of a start; once its first execution is pruned its name decides.
+    fn started_with(&self, start: &Start, row: &InstanceRow) -> bool {
+        let first = (start.instance.clone(), 1);
+        match self.executions.get(&first) {
+            _ if row.execution == 1 => row.input == start.input,
+            Some(closed) => closed.input == start.input,
+            None => true,
         }
     }
 
@@ -82,7 +92,7 @@ impl Model {
             return;
         }
         let (execution, source) = (parent.execution, parent.event);
-        let error = Payload::from_text(r#"{"code":"INSTANCE_EXISTS"}"#.to_owned()).expect("JSON");
+        let error = taken_error(&start.instance);
         let body = MessageBody::ChildFailed { execution, source, error };
         let row = InboxRow { due_at: self.now, body };
         self.put_message(&parent.instance, row);
@@ -136,7 +146,7 @@ impl Model {
         let row = InboxRow { due_at: self.now, body: send.body.clone() };
         let told = self.put_message(&send.instance, row);
         if told {
-            self.wake(&send.instance, cancel, false);
+            self.wake(&send.instance, cancel);
         }
         told
     }
@@ -174,7 +184,12 @@ impl Model {
             if let Some(TurnEnd::ContinuedAsNew { input, version, carried }) = &turn.end
                 && row.execution == turn.execution
             {
-                row.first_input.get_or_insert_with(|| row.input.clone());
+                let closed = ClosedRow {
+                    version: row.version.clone(),
+                    input: row.input.clone(),
+                    output: input.clone(),
+                };
+                self.executions.insert((turn.instance.clone(), turn.execution), closed);
                 row.execution += 1;
                 row.input.clone_from(input);
                 row.version.clone_from(version);

@@ -17,6 +17,7 @@ mod process;
 mod program;
 mod promises;
 mod reads;
+pub mod refine;
 mod workload;
 mod world;
 

@@ -75,8 +75,6 @@ pub(super) struct InstanceRow {
     pub(super) execution: i64,
     pub(super) status: &'static str,
     pub(super) input: String,
-    /// The input of its first execution, once that is closed.
-    pub(super) first_input: Option<String>,
     pub(super) output: Option<String>,
     pub(super) error: Option<String>,
     pub(super) parked: bool,
@@ -91,6 +89,14 @@ impl InstanceRow {
     pub(super) fn is_ended(&self) -> bool {
         matches!(self.status, "Completed" | "Failed" | "Cancelled")
     }
+}
+
+/// An execution that is closed by continue-as-new.
+#[derive(Debug, Clone)]
+pub(super) struct ClosedRow {
+    pub(super) version: Option<String>,
+    pub(super) input: String,
+    pub(super) output: String,
 }
 
 #[derive(Debug, Clone)]
@@ -139,8 +145,11 @@ pub(super) struct Model {
     pub(super) inbox: BTreeMap<(String, i64), InboxRow>,
     pub(super) activities: BTreeMap<ActivityKey, ActivityRow>,
     pub(super) instances: BTreeMap<String, InstanceRow>,
+    pub(super) executions: BTreeMap<(String, i64), ClosedRow>,
     pub(super) history: BTreeMap<(String, i64), Vec<StoredEvent>>,
     pub(super) keys: BTreeSet<(String, String)>,
+    /// Of rows with equal due times a claim takes these first; the database may take any.
+    pub(super) preferred: BTreeSet<ActivityKey>,
     /// Turn rows that a session outside has locked.
     pub(super) locked: BTreeSet<String>,
     /// Instances that were written since the oracle looked.

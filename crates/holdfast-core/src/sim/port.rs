@@ -234,15 +234,15 @@ impl StoreSession for SimSession {
         &'a self,
         request: &'a ClaimRequest<'a>,
         names: &'a [String],
-        _takes: &'a Terms<'a>,
+        takes: &'a Terms<'a>,
         lane: Lane,
     ) -> Answer<'a, Vec<ClaimedActivity>> {
-        let (wanted, names) = (Wanted::of(request), names.to_vec());
+        let (wanted, names, spares_last) = (Wanted::of(request), names.to_vec(), takes.spares_last);
         self.patient("claim activities", move |model, started| {
             if lane != Lane::Plain {
                 return Ok(Vec::new());
             }
-            Ok(model.claim_activities(started, &wanted, &names))
+            Ok(model.claim_activities(started, &wanted, &names, spares_last))
         })
     }
 

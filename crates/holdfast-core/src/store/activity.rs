@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// One claimed activity task.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ClaimedActivity {
     /// Its key.
     pub key: ActivityKey,

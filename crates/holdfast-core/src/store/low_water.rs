@@ -113,6 +113,12 @@ impl LowWater {
 }
 
 impl LowWater {
+    /// Forgets every mark.
+    #[cfg(any(test, feature = "sim"))]
+    pub(super) fn forget(&self) {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// A look that is no claim found something: the claim that follows must look as far back.
     pub(super) fn found(&self, queue: Queue, node: &NodeKey, look: Look) {
         if look.back.is_none() {

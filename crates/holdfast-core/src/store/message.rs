@@ -7,12 +7,12 @@ use holdfast_replay::{EventId, MessageBody, Payload};
 
 /// The columns of an inbox row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct MessageColumns<'a> {
-    pub(super) kind: &'a str,
-    pub(super) execution: Option<i64>,
-    pub(super) source: Option<i32>,
-    pub(super) name: Option<&'a str>,
-    pub(super) data: Option<&'a str>,
+pub(crate) struct MessageColumns<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) execution: Option<i64>,
+    pub(crate) source: Option<i32>,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) data: Option<&'a str>,
 }
 
 /// An event id as it is stored.
@@ -21,7 +21,7 @@ pub(super) fn event_number(id: EventId) -> i32 {
 }
 
 /// The columns of a message.
-pub(super) fn columns(body: &MessageBody) -> MessageColumns<'_> {
+pub(crate) fn columns(body: &MessageBody) -> MessageColumns<'_> {
     let answer = |kind, execution: i64, source: EventId, data| MessageColumns {
         kind,
         execution: Some(execution),

@@ -10,7 +10,7 @@ pub mod instance;
 pub mod look;
 mod low_water;
 pub mod manage;
-mod message;
+pub(crate) mod message;
 pub mod migrate;
 pub mod node;
 pub mod notify;
@@ -28,6 +28,8 @@ pub mod turn;
 
 pub use port::{Answer, Store, StoreSession};
 pub use postgres::PostgresStore;
+#[cfg(any(test, feature = "sim"))]
+pub(crate) use postgres::over;
 pub use statements::Statements;
 pub use tags::TagFilter;
 

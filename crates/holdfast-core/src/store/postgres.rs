@@ -33,6 +33,12 @@ impl PostgresStore {
     }
 }
 
+/// The port on a session that its caller uses beside it.
+#[cfg(any(test, feature = "sim"))]
+pub(crate) fn over(session: &Arc<Session>, statements: &Arc<Statements>) -> Box<dyn StoreSession> {
+    Box::new(Postgres { session: Held::Shared(Arc::clone(session)), statements: Arc::clone(statements) })
+}
+
 impl Store for PostgresStore {
     fn acquire(&self, class: CallerClass) -> Answer<'_, Box<dyn StoreSession>> {
         Box::pin(async move {
@@ -65,6 +71,8 @@ struct Postgres {
 enum Held {
     Lent(Lease),
     Own(Session),
+    #[cfg(any(test, feature = "sim"))]
+    Shared(Arc<Session>),
 }
 
 impl Deref for Held {
@@ -74,6 +82,8 @@ impl Deref for Held {
         match self {
             Self::Lent(lease) => lease,
             Self::Own(session) => session,
+            #[cfg(any(test, feature = "sim"))]
+            Self::Shared(session) => session,
         }
     }
 }

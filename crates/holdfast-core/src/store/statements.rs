@@ -44,6 +44,12 @@ macro_rules! statements {
                 }
             }
 
+            /// The claims that follow look from the beginning.
+            #[cfg(any(test, feature = "sim"))]
+            pub(crate) fn forget_marks(&self) {
+                self.low_water.forget();
+            }
+
             /// Name of the schema, unquoted.
             pub fn schema(&self) -> &str {
                 &self.schema

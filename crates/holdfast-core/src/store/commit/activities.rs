@@ -78,7 +78,7 @@ pub(super) struct Activities<'a> {
 
 /// A result that is in the hands of a turn of this process wakes its instance so much later: that turn is nearly always
 /// settled before, and takes the wake back.
-const RIDE_PATIENCE_MS: i64 = 500;
+pub(crate) const RIDE_PATIENCE_MS: i64 = 500;
 
 impl<'a> Activities<'a> {
     /// Adds what a turn does.

@@ -107,6 +107,15 @@ struct TakenError {
     code: &'static str,
 }
 
+/// What a parent is told whose child's id is taken.
+pub(crate) fn taken_error(child: &str) -> Payload {
+    Payload::of(&TakenError {
+        name: "Error",
+        message: format!("sub-orchestration instance id '{child}' already exists"),
+        code: ErrorKind::InstanceExists.code(),
+    })
+}
+
 impl<'a> Instances<'a> {
     /// Adds a client's start.
     pub(super) fn client_start(&mut self, index: usize, start: &'a Start) {
@@ -141,11 +150,7 @@ impl<'a> Instances<'a> {
 
     fn child(&mut self, start: &'a Start) {
         let Some(parent) = &start.parent else { return };
-        let error = Payload::of(&TakenError {
-            name: "Error",
-            message: format!("sub-orchestration instance id '{}' already exists", start.instance),
-            code: ErrorKind::InstanceExists.code(),
-        });
+        let error = taken_error(&start.instance);
         self.children.push(ChildRow {
             instance: &start.instance,
             parent_instance: &parent.instance,

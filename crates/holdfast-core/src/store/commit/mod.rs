@@ -25,6 +25,8 @@ pub use item::{
     NewActivity, NewStandalone, NewTimer, Park, Send, SettledTurn, Start, TurnCommit, TurnEnd, ValueChanges,
     ValueRead,
 };
+#[cfg(any(test, feature = "sim"))]
+pub(crate) use {activities::RIDE_PATIENCE_MS, instances::taken_error};
 
 use self::{
     activities::Activities,
