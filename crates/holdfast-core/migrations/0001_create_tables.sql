@@ -131,7 +131,8 @@ create index turn_queue_due_at_idx on /*schema*/turn_queue (due_at);
 create index turn_queue_suspect_idx on /*schema*/turn_queue (due_at) where isolated or deliveries >= 2;
 create index turn_queue_owner_idx on /*schema*/turn_queue (owner, owner_epoch) where owner is not null;
 
--- Messages waiting for an instance; a timer is a message due later. Ids rise, so they are the order.
+-- Messages waiting for an instance; a timer is a message due later, any other is due at once, and due_at tells when it
+-- came. Ids rise, so they are the order.
 create table /*schema*/inbox (
   instance text collate "C" not null,
   id bigint generated always as identity,

@@ -1,5 +1,5 @@
 -- Settles the turns that do not end their instance: the fence ends, and the next due time comes from the inbox as it is
--- after everything else of this commit. It is never in the past: a claim looks back only as far as its last one. A
+-- after everything else of this commit (what is no timer is due at once, whatever the clock was when it came). It is never in the past: a claim looks back only as far as its last one. A
 -- parked turn is due only when somebody has asked to cancel.
 -- Rows: the turns given. Locks: none but the turn rows already locked. Index: turn_queue_pkey, inbox_pkey.
 -- $1 instances text[]
@@ -35,7 +35,14 @@ set last_fence = q.fence,
       )
       else greatest(
         clock_timestamp(),
-        coalesce((select min(m.due_at) from /*schema*/inbox m where m.instance = q.instance), 'infinity')
+        coalesce(
+          (
+            select min(case when m.kind = 'TimerFired' then m.due_at else '-infinity' end)
+            from /*schema*/inbox m
+            where m.instance = q.instance
+          ),
+          'infinity'
+        )
       )
     end
 from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::boolean[], $6::bigint[], $7::int[], $8::text[], $9::boolean[],

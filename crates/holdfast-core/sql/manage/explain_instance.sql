@@ -25,7 +25,7 @@ select i.name,
          from (
            select
            from /*schema*/inbox m
-           where m.instance = wanted.instance and m.due_at <= statement_timestamp()
+           where m.instance = wanted.instance and (m.due_at <= statement_timestamp() or m.kind <> 'TimerFired')
            limit 1001
          ) due
        ) as messages,

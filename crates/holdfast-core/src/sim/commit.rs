@@ -413,7 +413,7 @@ impl Model {
             Some(TurnEnd::ContinuedAsNew { version, .. }) => Some(version.clone()),
             _ => None,
         };
-        let earliest = self.messages(&turn.instance).map(|(_, row)| row.due_at).min().unwrap_or(NEVER);
+        let earliest = self.messages(&turn.instance).map(|(_, row)| row.waits_until()).min().unwrap_or(NEVER);
         let due_at = if again.is_some() || (turn.park.is_some() && self.has_cancel(&turn.instance)) {
             now
         } else if turn.park.is_some() {

@@ -106,6 +106,11 @@ pub(super) struct InboxRow {
 }
 
 impl InboxRow {
+    /// Only timers wait for their time.
+    pub(super) fn waits_until(&self) -> i64 {
+        if matches!(self.body, MessageBody::TimerFired { .. }) { self.due_at } else { i64::MIN }
+    }
+
     pub(super) fn source(&self) -> Option<(i64, u32)> {
         source(&self.body)
     }

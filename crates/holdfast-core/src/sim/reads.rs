@@ -102,7 +102,7 @@ impl Model {
     ) -> Vec<(String, Result<Message>)> {
         let limit = usize::try_from(limit).unwrap_or(0);
         let read = |instance: &String| {
-            let due = self.messages(instance).filter(|(_, row)| row.due_at <= started).take(limit);
+            let due = self.messages(instance).filter(|(_, row)| row.waits_until() <= started).take(limit);
             due.map(|(id, row)| (instance.clone(), Ok(Message { id, body: row.body.clone() })))
                 .collect::<Vec<_>>()
         };

@@ -259,6 +259,27 @@ async fn a_timer_is_a_message_due_later() {
 }
 
 #[tokio::test]
+async fn a_clock_that_was_set_back_lets_no_message_overtake_another() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.start("order").await;
+    let claimed = store.claim_one(&node).await;
+    store
+        .commit(&[CommitItem::Send(event("order", "first")), CommitItem::Send(event("order", "second"))])
+        .await;
+    // As it looks after a step of an hour between the two.
+    store
+        .run("update @inbox set due_at = now() + interval '1 hour' where id = (select min(id) from @inbox)")
+        .await;
+    let names: Vec<_> = store.inbox("order").await.into_iter().map(|(_, body)| body).collect();
+    assert_eq!(names, [event("order", "first").body, event("order", "second").body]);
+    let mut turn = turn_of(&claimed, &node);
+    turn.consumed = vec![store.number("select max(id) from @inbox").await];
+    assert_eq!(store.commit_one(turn.item()).await, done(true), "what is left is due");
+    assert!(store.holds("(select due_at <= now() from @turn_queue)").await);
+}
+
+#[tokio::test]
 async fn a_child_tells_its_parent_once() {
     let store = Store::new().await;
     let node = store.node("a").await;
