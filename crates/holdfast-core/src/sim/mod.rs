@@ -25,8 +25,8 @@ pub use model::Mutant;
 pub use oracle::Violation;
 
 /// Seeds that failed in the past; they are always run. 5: a start that came again after its instance continued as new was told
-/// as another one. 1484: a message did not wake an instance whose delayed start lay ahead of a clock that went back. 1737: an event overtook one that came before
-/// a clock went back.
+/// as another one. 1484: a message did not wake an instance whose delayed start lay ahead of a clock that went back.
+/// 1737: an event overtook one that came before the clock was set back.
 pub const CORPUS: &[u64] = &[5, 1484, 1737];
 
 /// How a seed is run.

@@ -11,9 +11,11 @@
 //! waits for a lock: the sides are asked one after the other.
 
 mod answers;
+mod batches;
 mod book;
 mod commands;
 mod contents;
+mod leases;
 mod names;
 mod sides;
 mod turns;

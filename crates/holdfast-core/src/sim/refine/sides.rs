@@ -25,6 +25,8 @@ use crate::{
 /// The clock at the begin of every list, ms since 1970.
 const BEGIN_MS: i64 = 1_700_000_000_000;
 
+const DROP: &str = include_str!("../../../sql/refine/drop.sql");
+
 /// Both stores.
 pub(super) struct Sides {
     pub(super) model: Model,
@@ -56,7 +58,7 @@ impl Sides {
                 .await?;
         let session = Arc::new(pool.open_session(SessionPurpose::Migration).await?);
         let statements = Arc::new(Statements::new(&schema));
-        session.batch(&filled(include_str!("../../../sql/refine/drop.sql"), &schema)).await?;
+        session.batch(&filled(DROP, &schema)).await?;
         session.batch(&filled(include_str!("../../../sql/refine/clock.sql"), &schema)).await?;
         let set_clock = Statement {
             name: "refine/set_clock",
@@ -131,8 +133,7 @@ impl Sides {
 
     /// Takes the schema away.
     pub(super) async fn close(self) -> Result<()> {
-        let dropped =
-            self.session.batch(&filled(include_str!("../../../sql/refine/drop.sql"), &self.schema)).await;
+        let dropped = self.session.batch(&filled(DROP, &self.schema)).await;
         drop((self.real, self.session));
         self.pool.close().await;
         dropped

@@ -1,0 +1,183 @@
+//! The random commands that commit: batches of clients' items, of turns and of activities, new ones and ones of before.
+
+use holdfast_replay::{EventId, MessageBody};
+
+use super::{
+    super::{model::Model, program::Dice},
+    answers::{self, real_items},
+    book::{TaskLease, TurnLease, remember},
+    commands::{Run, Step, both},
+    sides::ask,
+    turns::{any_instance, any_name, draw, payload},
+};
+use crate::store::{
+    ActivityKey,
+    commit::{ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, Send, Start},
+};
+
+impl Run<'_> {
+    /// Starts, events and cancels of clients alone.
+    pub(super) async fn clients(&mut self) -> Step {
+        let items = (0..=self.dice.below(4)).map(|_| self.client_item()).collect();
+        self.commit(items, false).await
+    }
+
+    pub(super) fn client_item(&mut self) -> CommitItem {
+        let instance = any_instance(&mut self.dice);
+        let dedup_key = (!self.dice.one_in(3)).then(|| format!("k{}", self.dice.below(6)));
+        match self.dice.below(6) {
+            0..=2 => CommitItem::Start(Start {
+                instance,
+                name: any_name(&mut self.dice),
+                version: self.dice.one_in(3).then(|| "1".to_owned()),
+                input: self.dice.below(2).to_string(),
+                delay_ms: self.dice.one_in(5).then(|| self.dice.below(2_000).cast_signed()),
+                start_at_ms: self
+                    .dice
+                    .one_in(8)
+                    .then(|| self.sides.model.now - 500 + self.dice.below(2_000).cast_signed()),
+                ..Start::default()
+            }),
+            3 => {
+                let body = MessageBody::CancelRequested { reason: "\"client\"".to_owned() };
+                CommitItem::Send(Send { instance, body, dedup_key })
+            }
+            _ => {
+                let data = payload(self.book.value());
+                let body = MessageBody::EventRaised { name: "e".to_owned(), data };
+                CommitItem::Send(Send { instance, body, dedup_key })
+            }
+        }
+    }
+
+    /// A batch of turns and activities that were claimed some time, and of what clients send at the same time.
+    pub(super) async fn settle(&mut self) -> Step {
+        let mut items = Vec::new();
+        let mut ends: Vec<ActivityKey> = Vec::new();
+        for _ in 0..self.dice.below(3) {
+            let Some(task) = pick(&mut self.dice, &self.book.tasks) else { break };
+            if !ends.contains(&task.key) {
+                let item = self.task_item(&task);
+                ends.push(task.key);
+                items.push(item);
+            }
+        }
+        let mut settled: Vec<String> = Vec::new();
+        for _ in 0..=self.dice.below(3) {
+            let Some(lease) = pick(&mut self.dice, &self.book.turns) else { break };
+            if !settled.contains(&lease.instance) {
+                settled.push(lease.instance.clone());
+                let turn = draw(&mut self.dice, &self.sides.model, &mut self.book, &lease, &ends);
+                items.push(CommitItem::Turn(Box::new(turn)));
+            }
+        }
+        for _ in 0..self.dice.below(3) {
+            items.push(self.client_item());
+        }
+        // Clients' items may come first.
+        if self.dice.one_in(2) {
+            items.reverse();
+        }
+        if items.is_empty() {
+            return Ok(());
+        }
+        let again = self.dice.one_in(10);
+        self.commit(items, again).await
+    }
+
+    pub(super) fn task_item(&mut self, task: &TaskLease) -> CommitItem {
+        let (execution, source) = (task.key.execution, EventId(task.key.event.unsigned_abs()));
+        let value = payload(self.book.value());
+        let outcome = match self.dice.below(5) {
+            0 => ActivityOutcome::Retry {
+                delay_ms: self.dice.below(3).cast_signed() * 400,
+                attempt: task.attempt + 1,
+            },
+            1 => ActivityOutcome::Ended(MessageBody::ActivityFailed { execution, source, error: value }),
+            _ => ActivityOutcome::Ended(MessageBody::ActivityCompleted { execution, source, result: value }),
+        };
+        let heartbeat = self.dice.one_in(4).then(|| payload(self.book.value()));
+        CommitItem::Activity(ActivityCommit {
+            key: task.key.clone(),
+            fence: task.fence,
+            node: task.node.clone(),
+            outcome,
+            rides: self.dice.one_in(3),
+            heartbeat,
+        })
+    }
+
+    /// A batch of before, as if its answer had been lost.
+    pub(super) async fn run_again(&mut self) -> Step {
+        match pick(&mut self.dice, &self.book.batches) {
+            Some(items) => self.commit(items, true).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn commit(&mut self, items: Vec<CommitItem>, again: bool) -> Step {
+        self.say(|| format!("commit, again {again}: {}", brief(&items)));
+        let real = real_items(&items, &self.names);
+        let before = self.sides.model.clone();
+        let answer =
+            both(ask!(self.sides, |fake| fake.commit(&items, again), |side| side.commit(&real, again)))?;
+        let Some((fake, real)) = answer else {
+            let fences = self.sides.model.fences;
+            self.sides.model = Model { fences, ..before };
+            return Ok(());
+        };
+        // Whoever runs something again is promised more than the tables tell; the simulation checks that.
+        self.sides.model.wrong.clear();
+        self.agree("commit", answers::outcomes(&fake), answers::outcomes(&real))?;
+        for (item, outcome) in items.iter().zip(&fake) {
+            self.note(item, outcome);
+        }
+        remember(&mut self.book.batches, items);
+        Ok(())
+    }
+
+    /// What a settled turn leaves: its next fence, and the activities that its node took.
+    pub(super) fn note(&mut self, item: &CommitItem, outcome: &CommitOutcome) {
+        let (CommitItem::Turn(turn), CommitOutcome::Settled(settled)) = (item, outcome) else { return };
+        for task in &settled.handed {
+            let key =
+                ActivityKey { instance: turn.instance.clone(), execution: turn.execution, event: task.event };
+            let lease = TaskLease { key, fence: task.fence, node: turn.node.clone(), attempt: 1 };
+            remember(&mut self.book.tasks, lease);
+        }
+        if turn.end.is_none() && turn.park.is_none() {
+            let lease = TurnLease {
+                instance: turn.instance.clone(),
+                fence: settled.next,
+                node: turn.node.clone(),
+                name: turn.name.clone(),
+                version: Some(turn.version.clone()),
+                execution: turn.execution,
+                history_len: turn.history_len,
+                parent: self.sides.model.instances.get(&turn.instance).and_then(|row| row.parent.clone()),
+                parked: false,
+                poisoned: false,
+                messages: Vec::new(),
+            };
+            remember(&mut self.book.turns, lease);
+        }
+    }
+}
+
+/// Items without what is empty in them.
+fn brief(items: &[CommitItem]) -> String {
+    let text = format!("{items:?}");
+    let said =
+        |part: &&str| !part.ends_with(": []") && !part.ends_with(": None") && !part.ends_with(": false");
+    text.split(", ").filter(said).collect::<Vec<_>>().join(", ")
+}
+
+/// One of them, the newest most of the time.
+fn pick<T: Clone>(dice: &mut Dice, of: &[T]) -> Option<T> {
+    if of.is_empty() {
+        return None;
+    }
+    let count = of.len() as u64;
+    let back = dice.below(count).min(dice.below(count)).min(dice.below(count));
+    Some(of[of.len() - 1 - usize::try_from(back).unwrap_or(0)].clone())
+}
