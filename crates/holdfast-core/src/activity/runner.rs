@@ -365,9 +365,10 @@ impl ActivityRunner {
                 self.provider.counters().activities_settled.add(1);
                 None
             }
-            Ok(_) => {
+            Ok(outcome) => {
                 if self.keeper.let_go(Kind::Activity, fence) {
-                    tell::lost(&self.provider, self.lock().get_mut(h).as_deref(), fence);
+                    let told = if outcome == CommitOutcome::Overtaken { tell::overtaken } else { tell::lost };
+                    told(&self.provider, self.lock().get_mut(h).as_deref(), fence);
                 }
                 None
             }

@@ -27,6 +27,23 @@ pub(super) fn lost(provider: &Provider, flight: Option<&Flight>, fence: Fence) {
     provider.events().emit("lease-lost", Level::Warn, text, fields);
 }
 
+/// Nobody can say any more who recorded a result.
+pub(super) fn overtaken(provider: &Provider, flight: Option<&Flight>, fence: Fence) {
+    let Some(claimed) = flight.map(|flight| &flight.claimed) else { return };
+    let text = format!(
+        "the commit of activity {:?} of {:?} got no answer, and its task has gone on since: that commit recorded the result, or \
+         somebody else has",
+        claimed.name, claimed.key.instance
+    );
+    let fields = json!({
+        "kind": "activity",
+        "instance": claimed.key.instance,
+        "activity": claimed.name,
+        "fence": fence.0,
+    });
+    provider.events().emit("commit-overtaken", Level::Info, text, fields);
+}
+
 /// The code has no function for a task that it was handed.
 pub(super) fn unregistered(provider: &Provider, flight: &Flight, delay: Duration) {
     provider.counters().unregistered.add(1);

@@ -357,8 +357,12 @@ impl Worker {
         let mut again = Vec::with_capacity(items.len());
         for mut pending in items {
             pending.runs += 1;
-            let unrepeatable = error.kind() == ErrorKind::CommitUnknown
-                && matches!(&pending.item, CommitItem::Send(send) if send.dedup_key.is_none());
+            let unknown = error.kind() == ErrorKind::CommitUnknown;
+            if unknown {
+                pending.settled = told::after_unknown(pending.settled);
+            }
+            let unrepeatable =
+                unknown && matches!(&pending.item, CommitItem::Send(send) if send.dedup_key.is_none());
             let used_up = pending.place.is_some() && pending.runs >= limits::CLIENT_COMMIT_RUNS;
             if unrepeatable || used_up {
                 (pending.settled)(Err(told_to_client(&pending.item, error)));

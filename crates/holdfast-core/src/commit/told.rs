@@ -28,6 +28,16 @@ pub(super) fn of_delay(events: &Events, again: &[Pending], error: &Error) {
     events.emit("commits-delayed", Level::Warn, text, fields);
 }
 
+/// From here on it is not known whether the item was written: a lease that is gone does not tell.
+pub(super) fn after_unknown(settled: Settled) -> Settled {
+    Box::new(|outcome| {
+        settled(match outcome {
+            Ok(CommitOutcome::Fenced) => Ok(CommitOutcome::Overtaken),
+            outcome => outcome,
+        });
+    })
+}
+
 /// Tells what became of an item also when its worker panicked with it: it is as if the provider were closed, its lease
 /// goes back.
 pub(super) struct Told(Option<Settled>);
@@ -50,5 +60,28 @@ impl Drop for Told {
             // It may run while a panic unwinds: a second one would end the process. The first was reported.
             let _ = catch_unwind(AssertUnwindSafe(|| settled(Err(closed()))));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[test]
+    fn a_lease_that_is_gone_after_a_lost_answer_is_no_proof_that_nothing_was_written() {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let tell = |outcome| {
+            let heard = Arc::clone(&heard);
+            let settled: Settled = Box::new(move |outcome| {
+                heard.lock().expect("not poisoned").push(outcome.expect("an outcome"))
+            });
+            after_unknown(after_unknown(settled))(Ok(outcome));
+        };
+        tell(CommitOutcome::Fenced);
+        tell(CommitOutcome::Done { more_work: true });
+        let expected = [CommitOutcome::Overtaken, CommitOutcome::Done { more_work: true }];
+        assert_eq!(*heard.lock().expect("not poisoned"), expected);
     }
 }

@@ -146,6 +146,7 @@ impl TurnRunner {
                 self.returns.push(Kind::Turn, fence, Return::Stopped);
                 self.provider.wakes().work();
             }
+            Ok(CommitOutcome::Overtaken) if held => self.tell_overtaken(instance, fence),
             Ok(_) if held => self.tell_lost(Some(instance), fence),
             Ok(_) => {}
             Err(_) if flight.waiting.is_some() => self.tell_lost(Some(instance), fence),

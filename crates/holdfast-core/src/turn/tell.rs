@@ -24,6 +24,16 @@ impl TurnRunner {
         self.provider.events().emit("lease-lost", Level::Warn, text, fields);
     }
 
+    /// Nobody can say any more who recorded a turn.
+    pub(super) fn tell_overtaken(&self, instance: &str, fence: Fence) {
+        let text = format!(
+            "the commit of a turn of {instance:?} got no answer, and the instance has gone on since: that commit recorded the \
+             turn, or somebody else has done it"
+        );
+        let fields = json!({ "kind": "turn", "instance": instance, "fence": fence.0 });
+        self.provider.events().emit("commit-overtaken", Level::Info, text, fields);
+    }
+
     /// An instance ends because its deliveries are used up.
     pub(super) fn tell_poisoned(&self, claimed: &ClaimedTurn) {
         self.provider.counters().poisoned.add(1);

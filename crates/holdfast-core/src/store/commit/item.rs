@@ -348,6 +348,9 @@ pub enum CommitOutcome {
     Settled(SettledTurn),
     /// The lease is not held any more; nothing was written.
     Fenced,
+    /// The lease is not held any more, and an earlier run got no answer: that one wrote it, or somebody else has done its work
+    /// since. The committer says so, never the store.
+    Overtaken,
     /// A turn that was to complete gave way to a request to cancel: nothing was written, the instance is due again.
     Yielded,
     /// A start whose instance was made.
