@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::model::{LeaseRow, Model, Mutant, TurnRow};
+use super::model::{ActivityRow, LeaseRow, Model, Mutant, TurnRow};
 use crate::store::{
-    ActivityKey, Fence, NodeKey,
-    activity::ClaimedActivity,
+    ActivityKey, Fence, NodeKey, TagFilter,
+    activity::{ClaimedActivity, Lane, Terms},
+    replay_version::ReplayRange,
     turn::{ClaimRequest, ClaimedTurn, RenewRequest, TurnStart},
 };
 
@@ -18,6 +19,48 @@ pub(super) struct Wanted {
     pub(super) max_attempts: i32,
     pub(super) isolated: bool,
     pub(super) unowned_only: bool,
+    pub(super) replay: ReplayRange,
+}
+
+/// Which activities a claim takes, owned.
+#[derive(Debug, Clone)]
+pub(super) struct Taking {
+    pub(super) tags: TagFilter,
+    pub(super) lane: Lane,
+    pub(super) new_sessions: usize,
+    pub(super) session_timeout_ms: i64,
+    pub(super) spares_last: bool,
+}
+
+impl Taking {
+    pub(super) fn of(terms: &Terms<'_>, lane: Lane) -> Self {
+        Self {
+            tags: terms.tags.clone(),
+            lane,
+            new_sessions: usize::try_from(terms.new_sessions).unwrap_or(0),
+            session_timeout_ms: terms.session_timeout_ms,
+            spares_last: terms.spares_last,
+        }
+    }
+
+    /// Whether a claim in this lane takes the row, its session aside.
+    fn takes(&self, row: &ActivityRow, wanted: &Wanted) -> bool {
+        let in_lane = match self.lane {
+            Lane::InSession => row.session.is_some() && by_tag(&self.tags, row),
+            // Suspects with and without a tag come in one lane.
+            _ if wanted.isolated => row.session.is_none() && by_tag(&self.tags, row),
+            Lane::Plain => row.session.is_none() && row.tag.is_none(),
+            Lane::Tagged => row.session.is_none() && row.tag.is_some() && by_tag(&self.tags, row),
+        };
+        // Of suspects, what has its last delivery before it.
+        let last = row.lease.deliveries == wanted.max_attempts - 1;
+        in_lane && !(wanted.isolated && self.spares_last && last)
+    }
+}
+
+/// Whether a node with this filter takes a task, by its tag.
+pub(super) fn by_tag(tags: &TagFilter, row: &ActivityRow) -> bool {
+    row.tag.as_ref().map_or(tags.untagged, |tag| tags.any || tags.tags.contains(tag))
 }
 
 impl Wanted {
@@ -37,6 +80,7 @@ impl Wanted {
             max_attempts: request.max_attempts,
             isolated: request.isolated,
             unowned_only: request.unowned_only,
+            replay: request.replay,
         }
     }
 
@@ -97,7 +141,7 @@ impl Model {
         if !self.is_node(&wanted.node) {
             return Vec::new();
         }
-        let runs = |row: &TurnRow| runs(row, names, handlers);
+        let runs = |row: &TurnRow| runs(row, names, handlers, wanted.replay);
         let mut due: Vec<(i64, bool, String)> = self
             .turns
             .iter()
@@ -141,23 +185,25 @@ impl Model {
         started: i64,
         wanted: &Wanted,
         names: &[String],
-        spares_last: bool,
+        taking: &Taking,
     ) -> Vec<ClaimedActivity> {
         if !self.is_node(&wanted.node) {
             return Vec::new();
         }
-        // Of suspects, what has its last delivery before it.
-        let spared =
-            |lease: &LeaseRow| wanted.isolated && spares_last && lease.deliveries == wanted.max_attempts - 1;
+        let in_session = taking.lane == Lane::InSession;
         let mut due: Vec<(i64, bool, ActivityKey)> = self
             .activities
             .iter()
             .filter(|(_, row)| names.contains(&row.name) && wanted.takes(&row.lease, started))
-            .filter(|(_, row)| !spared(&row.lease))
+            .filter(|(_, row)| taking.takes(row, wanted))
+            .filter(|(_, row)| !in_session || self.may_take_session(row, started, wanted, taking))
             .map(|(key, row)| (row.lease.due_at, !self.preferred.contains(key), key.clone()))
             .collect();
         due.sort();
         due.truncate(wanted.limit);
+        if in_session {
+            self.take_sessions(started, wanted, taking, &mut due);
+        }
         due.into_iter().map(|(_, _, key)| self.claim_activity(key, wanted, started)).collect()
     }
 
@@ -176,10 +222,10 @@ impl Model {
             retry: row.retry,
             heartbeat: row.heartbeat,
             timeout_ms: row.timeout_ms,
-            tag: None,
-            session: None,
-            orchestration_name: Some(row.orchestration.0),
-            orchestration_version: Some(row.orchestration.1),
+            tag: row.tag,
+            session: row.session,
+            orchestration_name: row.orchestration.as_ref().map(|(name, _)| name.clone()),
+            orchestration_version: row.orchestration.map(|(_, version)| version),
             scheduled_at_ms: row.scheduled_at,
             now_ms: row.lease.leased_at,
         }
@@ -302,6 +348,11 @@ impl Model {
     pub(super) fn recover(&mut self, turns: bool) -> u64 {
         let alive: BTreeSet<(String, i64)> = self.nodes.keys().cloned().collect();
         let lost = |lease: &LeaseRow| lease.owner.as_ref().is_some_and(|owner| !alive.contains(owner));
+        if !turns {
+            for row in self.activities.values_mut().filter(|row| lost(&row.lease)) {
+                row.lost_by = row.lease.owner.as_ref().map(|(id, _)| id.clone());
+            }
+        }
         let recovered = self.change(turns, true, lost, |model, lease| {
             lease.due_at = model.now;
             lease.disown();
@@ -329,7 +380,10 @@ pub(super) fn turn_key(instance: &str) -> ActivityKey {
 }
 
 /// Whether a node with these handlers runs it.
-pub(super) fn runs(row: &TurnRow, names: &[String], handlers: &[String]) -> bool {
+pub(super) fn runs(row: &TurnRow, names: &[String], handlers: &[String], replay: ReplayRange) -> bool {
+    if row.replay_version.is_some_and(|version| version < replay.min || version > replay.max) {
+        return false;
+    }
     let Some(name) = &row.name else { return false };
     match &row.version {
         None => names.contains(name),

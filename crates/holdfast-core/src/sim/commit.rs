@@ -16,6 +16,7 @@ use crate::{
             ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, HandedTask, RIDE_PATIENCE_MS, Send,
             SettledTurn, Start, TurnCommit, TurnEnd,
         },
+        replay_version,
     },
 };
 
@@ -47,7 +48,9 @@ impl Model {
                 outcomes[index] = self.settle_activity(activity, used_up.contains(&index));
             }
         }
+        self.enqueue(items, &mut outcomes);
         let mut handed = self.queue_work(&standing)?;
+        self.change_values(&standing);
         self.start_instances(items, &standing, &mut outcomes);
         self.send_messages(items, &standing, &mut outcomes);
         self.change_instances(&standing);
@@ -273,7 +276,7 @@ impl Model {
                 }
                 self.retry_activity(activity, *delay_ms, *attempt)
             }
-            ActivityOutcome::StandaloneEnded(_) => false,
+            ActivityOutcome::StandaloneEnded(end) => return self.end_standalone(activity, end),
         };
         CommitOutcome::Done { more_work }
     }
@@ -282,6 +285,7 @@ impl Model {
         match self.activities.get(&activity.key).map(|row| &row.lease) {
             Some(lease) if lease.fence == activity.fence.0 => false,
             Some(lease) if lease.last_fence == activity.fence.0 => true,
+            _ if activity.key.execution == 0 => self.was_standalone_settled(activity),
             _ => self.is_answered(&activity.key),
         }
     }
@@ -358,9 +362,11 @@ impl Model {
                     attempt: 1,
                     retry: task.retry.clone(),
                     timeout_ms: task.timeout_ms,
-                    heartbeat: None,
-                    orchestration: (turn.name.clone(), turn.version.clone()),
+                    tag: task.tag.clone(),
+                    session: task.session.clone(),
+                    orchestration: Some((turn.name.clone(), turn.version.clone())),
                     scheduled_at: self.now,
+                    ..ActivityRow::default()
                 };
                 if self.activities.insert(key_of(turn, task.event), row).is_some() {
                     self.wrong
@@ -434,6 +440,7 @@ impl Model {
         };
         row.parked = turn.park.is_some();
         row.starts_at = None;
+        row.replay_version = row.replay_version.max(Some(replay_version::current()));
         (row.execution, row.history_len, row.version) = match (again, &turn.park) {
             (Some(version), _) => (turn.execution + 1, 0, version),
             (None, Some(park)) => (turn.execution, turn.history_len, park.version.clone()),

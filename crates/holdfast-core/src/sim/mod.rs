@@ -9,6 +9,7 @@ mod commit;
 mod faults;
 mod host;
 mod instances;
+mod manage;
 mod model;
 mod nodes;
 mod oracle;
@@ -18,6 +19,9 @@ mod program;
 mod promises;
 mod reads;
 pub mod refine;
+mod sessions;
+mod standalone;
+mod values;
 mod workload;
 mod world;
 

@@ -2,8 +2,8 @@
 //!
 //! Times are ms since 1970 by the database's clock: `started` is a statement's `statement_timestamp()`, [`Model::now`] its
 //! `clock_timestamp()`. A row lock that somebody else holds is in [`Model::locked`]; whoever skips locked rows skips it, whoever
-//! waits was kept waiting by the world. It knows neither tags nor sessions nor
-//! values, which no simulated program uses, and no low-water marks, which are the statements' own.
+//! waits was kept waiting by the world. `npm run refine` holds it against PostgreSQL. It knows no low-water marks, which are the
+//! statements' own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +13,9 @@ use crate::store::{ActivityKey, Fence, NodeKey};
 
 /// A due time that never comes.
 pub(super) const NEVER: i64 = i64::MAX;
+
+/// A time before all others.
+pub(super) const ALWAYS: i64 = i64::MIN;
 
 /// What a test breaks to see that the simulation finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,9 +56,11 @@ pub(super) struct TurnRow {
     pub(super) version: Option<String>,
     pub(super) execution: i64,
     pub(super) history_len: i32,
+    /// Newest version of this package that wrote its history.
+    pub(super) replay_version: Option<i64>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct ActivityRow {
     pub(super) lease: LeaseRow,
     pub(super) name: String,
@@ -64,8 +69,35 @@ pub(super) struct ActivityRow {
     pub(super) retry: Option<String>,
     pub(super) timeout_ms: Option<i64>,
     pub(super) heartbeat: Option<String>,
-    pub(super) orchestration: (String, String),
+    pub(super) heartbeat_at: Option<i64>,
+    /// The node that died while it held it last.
+    pub(super) lost_by: Option<String>,
+    pub(super) tag: Option<String>,
+    pub(super) session: Option<String>,
+    /// Of a standalone one: how long it is kept.
+    pub(super) retention_ms: i64,
+    /// Name and version of the orchestration that scheduled it.
+    pub(super) orchestration: Option<(String, String)>,
     pub(super) scheduled_at: i64,
+}
+
+/// A standalone activity that has ended.
+#[derive(Debug, Clone)]
+pub(super) struct EndedRow {
+    /// As it was queued.
+    pub(super) row: ActivityRow,
+    pub(super) fence: i64,
+    pub(super) status: &'static str,
+    pub(super) result: String,
+    pub(super) ended_at: i64,
+    pub(super) keep_until: i64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct SessionRow {
+    pub(super) owner: Option<String>,
+    pub(super) leased_until: i64,
+    pub(super) used_at: i64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -149,6 +181,10 @@ pub(super) struct Model {
     pub(super) turns: BTreeMap<String, TurnRow>,
     pub(super) inbox: BTreeMap<(String, i64), InboxRow>,
     pub(super) activities: BTreeMap<ActivityKey, ActivityRow>,
+    pub(super) ended: BTreeMap<String, EndedRow>,
+    pub(super) sessions: BTreeMap<String, SessionRow>,
+    /// Value and time, by instance and key.
+    pub(super) values: BTreeMap<(String, String), (String, i64)>,
     pub(super) instances: BTreeMap<String, InstanceRow>,
     pub(super) executions: BTreeMap<(String, i64), ClosedRow>,
     pub(super) history: BTreeMap<(String, i64), Vec<StoredEvent>>,

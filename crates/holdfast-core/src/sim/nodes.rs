@@ -66,6 +66,7 @@ impl Model {
     /// Removes a node and what it holds becomes free.
     pub(super) fn say_goodbye(&mut self, node: &NodeKey) {
         self.nodes.remove(&(node.id.clone(), node.epoch));
+        self.free_sessions(Some(&node.id));
         self.free(true, node);
         self.free(false, node);
     }

@@ -16,9 +16,10 @@ use holdfast_replay::{Message, event::StoredEvent};
 use tokio::sync::{Notify, oneshot};
 
 use super::{
-    claims::Wanted,
+    claims::{Taking, Wanted},
     model::{Model, NodeRow},
     promises::is_done,
+    reads::Looking,
 };
 use crate::{
     chance,
@@ -210,12 +211,8 @@ impl StoreSession for SimSession {
     }
 
     fn look<'a>(&'a self, request: &'a LookRequest<'a>) -> Answer<'a, Due> {
-        let node = request.node.clone();
-        let (names, handlers) = (request.names.to_vec(), request.handlers.to_vec());
-        let activities = request.activities.to_vec();
-        self.patient("look", move |model, started| {
-            Ok(model.look(started, &node, &names, &handlers, &activities))
-        })
+        let wanted = Looking::of(request);
+        self.patient("look", move |model, started| Ok(model.look(started, &wanted)))
     }
 
     fn claim_turns<'a>(
@@ -237,12 +234,10 @@ impl StoreSession for SimSession {
         takes: &'a Terms<'a>,
         lane: Lane,
     ) -> Answer<'a, Vec<ClaimedActivity>> {
-        let (wanted, names, spares_last) = (Wanted::of(request), names.to_vec(), takes.spares_last);
+        let (wanted, names) = (Wanted::of(request), names.to_vec());
+        let taking = Taking::of(takes, lane);
         self.patient("claim activities", move |model, started| {
-            if lane != Lane::Plain {
-                return Ok(Vec::new());
-            }
-            Ok(model.claim_activities(started, &wanted, &names, spares_last))
+            Ok(model.claim_activities(started, &wanted, &names, &taking))
         })
     }
 
@@ -428,6 +423,7 @@ impl StoreSession for SimSession {
 
     fn sweep(&self) -> Answer<'_, Swept> {
         self.call("sweep", |model, _| {
+            model.free_sessions(None);
             Ok(Swept { freed: model.recover(true) + model.recover(false), more: false })
         })
     }
@@ -442,16 +438,19 @@ impl StoreSession for SimSession {
 
     fn renew_sessions<'a>(
         &'a self,
-        _node: &'a NodeKey,
-        _in_use: &'a [String],
-        _timeout_ms: i64,
-        _idle_ms: i64,
+        node: &'a NodeKey,
+        in_use: &'a [String],
+        timeout_ms: i64,
+        idle_ms: i64,
     ) -> Answer<'a, usize> {
-        self.call("renew sessions", |_, _| Ok(0))
+        let (node, in_use) = (node.clone(), in_use.to_vec());
+        self.call("renew sessions", move |model, started| {
+            Ok(model.renew_sessions(started, &node, &in_use, timeout_ms, idle_ms))
+        })
     }
 
     fn sweep_sessions(&self) -> Answer<'_, usize> {
-        self.call("sweep sessions", |_, _| Ok(0))
+        self.call("sweep sessions", |model, started| Ok(model.sweep_sessions(started)))
     }
 
     fn forget_message_keys(&self) -> Answer<'_, usize> {

@@ -5,24 +5,49 @@ use std::time::Duration;
 use holdfast_replay::{Message, MessageBody, event::StoredEvent};
 
 use super::{
-    claims::runs,
-    model::{LeaseRow, Model, NEVER},
+    claims::{by_tag, runs},
+    model::{ActivityRow, LeaseRow, Model, NEVER, TurnRow},
 };
 use crate::{
     error::Result,
-    store::{ActivityKey, Fence, NodeKey, activity::Beat, look::Due, turn::Open},
+    store::{
+        ActivityKey, Fence, NodeKey, TagFilter,
+        activity::Beat,
+        look::{Due, LookRequest},
+        replay_version::ReplayRange,
+        turn::Open,
+    },
 };
+
+/// What a look asks for, owned.
+#[derive(Debug, Clone)]
+pub(super) struct Looking {
+    node: NodeKey,
+    names: Vec<String>,
+    handlers: Vec<String>,
+    activities: Vec<String>,
+    tags: TagFilter,
+    new_sessions: bool,
+    replay: ReplayRange,
+}
+
+impl Looking {
+    pub(super) fn of(request: &LookRequest<'_>) -> Self {
+        Self {
+            node: request.node.clone(),
+            names: request.names.to_vec(),
+            handlers: request.handlers.to_vec(),
+            activities: request.activities.to_vec(),
+            tags: request.tags.clone(),
+            new_sessions: request.new_sessions,
+            replay: request.replay,
+        }
+    }
+}
 
 impl Model {
     /// What a look finds.
-    pub(super) fn look(
-        &self,
-        started: i64,
-        node: &NodeKey,
-        names: &[String],
-        handlers: &[String],
-        activities: &[String],
-    ) -> Due {
+    pub(super) fn look(&self, started: i64, wanted: &Looking) -> Due {
         let mut due = Due {
             turns: false,
             turn_suspects: false,
@@ -33,19 +58,28 @@ impl Model {
             next: None,
         };
         let mut next = NEVER;
-        for row in self.turns.values().filter(|row| !names.is_empty() && runs(row, names, handlers)) {
+        let Looking { node, names, handlers, activities, tags, new_sessions, replay } = wanted;
+        let served = |row: &&TurnRow| !names.is_empty() && runs(row, names, handlers, *replay);
+        for row in self.turns.values().filter(served) {
             if row.lease.due_at > started {
                 next = next.min(row.lease.due_at);
             } else if !row.lease.is_owned_by(node) {
                 *(if row.lease.is_suspect() { &mut due.turn_suspects } else { &mut due.turns }) = true;
             }
         }
-        for row in self.activities.values().filter(|row| activities.contains(&row.name)) {
+        let served = |row: &&ActivityRow| activities.contains(&row.name) && by_tag(tags, row);
+        for row in self.activities.values().filter(served) {
             if row.lease.due_at > started {
                 next = next.min(row.lease.due_at);
-            } else if !row.lease.is_owned_by(node) {
-                *(if row.lease.is_suspect() { &mut due.activity_suspects } else { &mut due.activities }) =
-                    true;
+            } else if !row.lease.is_owned_by(node)
+                && self.session_serves(row, started, &node.id, *new_sessions)
+            {
+                *(match (&row.session, &row.tag) {
+                    (Some(_), _) => &mut due.in_session,
+                    _ if row.lease.is_suspect() => &mut due.activity_suspects,
+                    (None, Some(_)) => &mut due.tagged,
+                    (None, None) => &mut due.activities,
+                }) = true;
             }
         }
         if next < NEVER {
@@ -74,6 +108,9 @@ impl Model {
     pub(super) fn is_answered(&self, key: &ActivityKey) -> bool {
         let event = key.event.unsigned_abs();
         let told = self.messages(&key.instance).any(|(_, row)| row.source() == Some((key.execution, event)));
+        if key.execution == 0 {
+            return self.ended.get(&key.instance).is_some_and(|row| row.status != "Cancelled");
+        }
         let ends = ["ActivityCompleted", "ActivityFailed"];
         let recorded = |stored: &StoredEvent| {
             stored.source.is_some_and(|source| source.0 == event) && ends.contains(&stored.kind.as_str())
@@ -88,6 +125,7 @@ impl Model {
                 && row.lease.fence == beat.fence.0
             {
                 row.heartbeat = Some(beat.details.as_str().to_owned());
+                row.heartbeat_at = Some(self.now);
                 stored.push(beat.fence);
             }
         }

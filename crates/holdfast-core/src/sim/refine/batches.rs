@@ -8,11 +8,14 @@ use super::{
     book::{TaskLease, TurnLease, remember},
     commands::{Run, Step, both},
     sides::ask,
-    turns::{any_instance, any_name, draw, payload},
+    turns::{any_instance, any_name, any_tag, draw, payload},
 };
 use crate::store::{
     ActivityKey,
-    commit::{ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, Send, Start},
+    commit::{
+        ActivityCommit, ActivityEnd, ActivityOutcome, CommitItem, CommitOutcome, Enqueue, NewStandalone,
+        Send, Start,
+    },
 };
 
 impl Run<'_> {
@@ -25,7 +28,8 @@ impl Run<'_> {
     pub(super) fn client_item(&mut self) -> CommitItem {
         let instance = any_instance(&mut self.dice);
         let dedup_key = (!self.dice.one_in(3)).then(|| format!("k{}", self.dice.below(6)));
-        match self.dice.below(6) {
+        match self.dice.below(8) {
+            6..=7 => self.enqueue(),
             0..=2 => CommitItem::Start(Start {
                 instance,
                 name: any_name(&mut self.dice),
@@ -48,6 +52,21 @@ impl Run<'_> {
                 CommitItem::Send(Send { instance, body, dedup_key })
             }
         }
+    }
+
+    fn enqueue(&mut self) -> CommitItem {
+        let task = |run: &mut Self| NewStandalone {
+            id: format!("j{}", run.dice.below(4)),
+            name: "a".to_owned(),
+            input: run.book.value(),
+            retry: run.dice.one_in(3).then(|| r#"{"maxAttempts":3}"#.to_owned()),
+            timeout_ms: run.dice.one_in(3).then_some(500),
+            tag: any_tag(&mut run.dice),
+            delay_ms: run.dice.below(2).cast_signed() * 300,
+            retention_ms: [0, 0, -1, 2_000][usize::try_from(run.dice.below(4)).unwrap_or(0)],
+        };
+        let tasks = (0..=self.dice.below(2)).map(|_| task(self)).collect();
+        CommitItem::Enqueue(Enqueue { tasks, named: self.dice.one_in(2) })
     }
 
     /// A batch of turns and activities that were claimed some time, and of what clients send at the same time.
@@ -89,6 +108,9 @@ impl Run<'_> {
         let (execution, source) = (task.key.execution, EventId(task.key.event.unsigned_abs()));
         let value = payload(self.book.value());
         let outcome = match self.dice.below(5) {
+            1 if execution == 0 => ActivityOutcome::StandaloneEnded(ActivityEnd::Failed(value)),
+            2 if execution == 0 => ActivityOutcome::StandaloneEnded(ActivityEnd::Poisoned(value)),
+            3.. if execution == 0 => ActivityOutcome::StandaloneEnded(ActivityEnd::Completed(value)),
             0 => ActivityOutcome::Retry {
                 delay_ms: self.dice.below(3).cast_signed() * 400,
                 attempt: task.attempt + 1,

@@ -15,7 +15,7 @@ use crate::{
     store::{
         NodeKey, TagFilter,
         activity::{Lane, Terms},
-        replay_version::ReplayRange,
+        replay_version::{self, ReplayRange},
         turn::{ClaimRequest, ClaimedTurn},
     },
 };
@@ -107,14 +107,17 @@ impl Run<'_> {
             76..=80 => self.give_back().await,
             81..=84 => self.questions().await,
             85..=87 => self.beat().await,
-            88..=90 => self.heartbeat().await,
-            91..=92 => self.sweep().await,
+            88..=91 => self.heartbeats().await,
+            92 => self.sweep().await,
             93..=94 => self.look().await,
             95 => {
                 let number = self.dice.below(3);
                 self.register(number).await
             }
             96 => self.goodbye().await,
+            97 => self.sessions().await,
+            98 => self.standalone().await,
+            99 => self.manage().await,
             _ => self.release_unknown().await,
         }
     }
@@ -139,6 +142,26 @@ impl Run<'_> {
         nodes[nodes.len() - 1 - usize::try_from(back).unwrap_or(0)].clone()
     }
 
+    /// Histories of all versions, most of the time.
+    pub(super) fn replay(&mut self) -> ReplayRange {
+        let own = replay_version::current();
+        match self.dice.below(10) {
+            0 => ReplayRange { min: own, max: own },
+            1 => ReplayRange { min: own + 1, max: i64::MAX },
+            _ => ReplayRange::ALL,
+        }
+    }
+
+    pub(super) fn tags(&mut self) -> TagFilter {
+        match self.dice.below(6) {
+            0..=1 => TagFilter::default_only(),
+            2 => TagFilter::any(),
+            3 => TagFilter::tags(strings(&["s"])),
+            4 => TagFilter::tags(strings(&["s", "t"])),
+            _ => TagFilter::default_and(strings(&["t"])),
+        }
+    }
+
     pub(super) fn lease_ms(&mut self) -> i64 {
         [1, 500, 3_000, 8_000][usize::try_from(self.dice.below(4)).unwrap_or(0)]
     }
@@ -154,7 +177,7 @@ impl Run<'_> {
             max_attempts: MAX_ATTEMPTS,
             isolated: self.dice.one_in(3),
             unowned_only: self.dice.one_in(5),
-            replay: ReplayRange::ALL,
+            replay: self.replay(),
         };
         let names = strings(&NAMES[..usize::try_from(self.dice.between(1, 2)).unwrap_or(1)]);
         let handlers = strings(&HANDLERS[..usize::try_from(self.dice.between(1, 3)).unwrap_or(1)]);
@@ -218,14 +241,18 @@ impl Run<'_> {
             replay: ReplayRange::ALL,
         };
         let names = strings(&ACTIVITIES[..usize::try_from(self.dice.between(1, 2)).unwrap_or(1)]);
-        let tags = TagFilter::default_only();
+        let tags = self.tags();
         let terms = Terms {
             tags: &tags,
-            new_sessions: 0,
-            session_timeout_ms: 1_000,
+            new_sessions: self.dice.below(3).cast_signed(),
+            session_timeout_ms: self.lease_ms(),
             spares_last: self.dice.one_in(3),
         };
-        let lane = Lane::Plain;
+        let lane = match self.dice.below(4) {
+            0..=1 => Lane::Plain,
+            2 => Lane::Tagged,
+            _ => Lane::InSession,
+        };
         self.say(|| format!("claim activities {request:?} {terms:?} {lane:?}"));
         self.sides.forget_marks();
         let sides = &mut *self.sides;

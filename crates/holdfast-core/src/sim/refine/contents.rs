@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::{
-    super::model::{LeaseRow, Model, NEVER},
+    super::model::{ALWAYS, ActivityRow, LeaseRow, Model, NEVER},
     names::Line,
 };
 use crate::{
@@ -22,7 +22,11 @@ fn flag(is: bool) -> &'static str {
 }
 
 fn due(at: i64) -> String {
-    if at == NEVER { "never".to_owned() } else { at.to_string() }
+    match at {
+        NEVER => "never".to_owned(),
+        ALWAYS => "always".to_owned(),
+        at => at.to_string(),
+    }
 }
 
 fn lease(row: &LeaseRow) -> String {
@@ -50,14 +54,15 @@ pub(super) fn of_model(model: &Model) -> Vec<Line> {
     }
     for (instance, row) in &model.turns {
         let rest = format!(
-            "{} parked={} starts={} name={} version={} execution={} len={}",
+            "{} parked={} starts={} name={} version={} execution={} len={} replay={}",
             lease(&row.lease),
             flag(row.parked),
             or_empty(row.starts_at),
             or_empty(row.name.as_ref()),
             or_empty(row.version.as_ref()),
             row.execution,
-            row.history_len
+            row.history_len,
+            or_empty(row.replay_version)
         );
         let fences = [row.lease.fence, row.lease.last_fence];
         lines.push(Line::new(format!("turn {instance}"), rest).with_fences(&fences));
@@ -68,24 +73,60 @@ pub(super) fn of_model(model: &Model) -> Vec<Line> {
     }
     for (key, row) in &model.activities {
         let rest = format!(
-            "{} name={} input={} attempt={} retry={} timeout={} heartbeat={} of={}@{} scheduled={}",
+            "{} lost={} told={} session={} of={} {}",
             lease(&row.lease),
-            row.name,
-            row.input,
-            row.attempt,
-            or_empty(row.retry.as_ref()),
-            or_empty(row.timeout_ms),
-            or_empty(row.heartbeat.as_ref()),
-            row.orchestration.0,
-            row.orchestration.1,
-            row.scheduled_at
+            or_empty(row.lost_by.as_ref()),
+            or_empty(row.heartbeat_at),
+            or_empty(row.session.as_ref()),
+            row.orchestration.as_ref().map_or("@".to_owned(), |(name, version)| format!("{name}@{version}")),
+            task(row)
         );
         let fences = [row.lease.fence, row.lease.last_fence];
         let key = format!("activity {}/{}/{}", key.instance, key.execution, key.event);
         lines.push(Line::new(key, rest).with_fences(&fences));
     }
     instances(model, &mut lines);
+    rest(model, &mut lines);
     lines
+}
+
+/// What a task keeps when it ends.
+fn task(row: &ActivityRow) -> String {
+    format!(
+        "name={} input={} attempt={} retry={} timeout={} retention={} heartbeat={} tag={} scheduled={}",
+        row.name,
+        row.input,
+        row.attempt,
+        or_empty(row.retry.as_ref()),
+        or_empty(row.timeout_ms),
+        row.retention_ms,
+        or_empty(row.heartbeat.as_ref()),
+        or_empty(row.tag.as_ref()),
+        row.scheduled_at
+    )
+}
+
+fn rest(model: &Model, lines: &mut Vec<Line>) {
+    for (id, row) in &model.ended {
+        let rest = format!(
+            "status={} result={} deliveries={} ended={} keep={} {}",
+            row.status,
+            row.result,
+            row.row.lease.deliveries,
+            row.ended_at,
+            due(row.keep_until),
+            task(&row.row)
+        );
+        lines.push(Line::new(format!("ended {id}"), rest).with_fences(&[row.fence]));
+    }
+    for (session, row) in &model.sessions {
+        let until = due(row.leased_until);
+        let rest = format!("owner={} until={until} used={}", or_empty(row.owner.as_ref()), row.used_at);
+        lines.push(Line::new(format!("session {session}"), rest));
+    }
+    for ((instance, key), (value, at)) in &model.values {
+        lines.push(Line::new(format!("value {instance} {key}"), format!("{value} at={at}")));
+    }
 }
 
 fn messages(model: &Model, lines: &mut Vec<Line>) {

@@ -9,11 +9,10 @@ use super::{
     turns::{any_instance, payload},
 };
 use crate::store::{
-    ActivityKey, Fence, NodeKey, TagFilter,
+    ActivityKey, Fence, NodeKey,
     activity::Beat,
     look::LookRequest,
     node::{HeartbeatTimes, NodeTimes, Recovery},
-    replay_version::ReplayRange,
     turn::RenewRequest,
 };
 
@@ -158,10 +157,26 @@ impl Run<'_> {
         same("beats", &told(&fake, false, &self.names), &told(&real, true, &self.names))
     }
 
-    pub(super) async fn heartbeat(&mut self) -> Step {
+    /// One, or as many of one node as make others stale.
+    pub(super) async fn heartbeats(&mut self) -> Step {
         let (node, turns) = self.some_fences(true);
+        self.heartbeat(&node, &turns).await?;
+        if self.dice.one_in(2) {
+            for _ in 0..self.dice.between(3, 6) {
+                self.sides.model.now += 1_500;
+                self.sides.tell_time().await?;
+                self.heartbeat(&node, &turns).await?;
+            }
+            if self.dice.one_in(2) {
+                return self.sweep().await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn heartbeat(&mut self, node: &NodeKey, turns: &[Fence]) -> Step {
         let tasks: Vec<Fence> =
-            self.book.tasks.iter().filter(|task| task.node == node).map(|task| task.fence).collect();
+            self.book.tasks.iter().filter(|task| task.node == *node).map(|task| task.fence).collect();
         let recovery = match self.dice.below(4) {
             0 => Recovery::Forbidden,
             _ => Recovery::Allowed {
@@ -171,10 +186,9 @@ impl Run<'_> {
         };
         let times = HeartbeatTimes { explicit: self.dice.one_in(2), claim_limit_ms: 2_000, recovery };
         self.say(|| format!("heartbeat {node:?} {turns:?} {tasks:?} {times:?}"));
-        let (real_turns, real_tasks) = (real_fences(&turns, &self.names), real_fences(&tasks, &self.names));
-        let answer =
-            ask!(self.sides, |fake| fake.heartbeat(&node, (&turns, &tasks), times, None), |side| side
-                .heartbeat(&node, (&real_turns, &real_tasks), times, None));
+        let (real_turns, real_tasks) = (real_fences(turns, &self.names), real_fences(&tasks, &self.names));
+        let answer = ask!(self.sides, |fake| fake.heartbeat(node, (turns, &tasks), times, None), |side| side
+            .heartbeat(node, (&real_turns, &real_tasks), times, None));
         let Some((fake, real)) = both(answer)? else { return Ok(()) };
         same(
             "heartbeat",
@@ -205,15 +219,15 @@ impl Run<'_> {
     pub(super) async fn look(&mut self) -> Step {
         let node = self.any_node();
         let (names, handlers, activities) = (strings(&NAMES), strings(&HANDLERS), strings(&ACTIVITIES));
-        let tags = TagFilter::default_only();
+        let tags = self.tags();
         let request = LookRequest {
             node: &node,
             names: &names,
             handlers: &handlers,
             activities: &activities,
             tags: &tags,
-            new_sessions: false,
-            replay: ReplayRange::ALL,
+            new_sessions: self.dice.one_in(2),
+            replay: self.replay(),
         };
         self.say(|| format!("look {node:?}"));
         self.sides.forget_marks();

@@ -17,6 +17,7 @@ mod commands;
 mod contents;
 mod leases;
 mod names;
+mod others;
 mod sides;
 mod turns;
 

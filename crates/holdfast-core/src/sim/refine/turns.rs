@@ -11,7 +11,7 @@ use super::{
 };
 use crate::store::{
     ActivityKey,
-    commit::{NewActivity, NewTimer, Park, Send, Start, TurnCommit, TurnEnd, ValueChanges},
+    commit::{NewActivity, NewTimer, Park, Send, Start, TurnCommit, TurnEnd, ValueChanges, ValueRead},
 };
 
 /// Instances that lists of commands know by name.
@@ -21,6 +21,14 @@ pub(super) fn any_instance(dice: &mut Dice) -> String {
 
 pub(super) fn any_name(dice: &mut Dice) -> String {
     if dice.one_in(4) { "q".to_owned() } else { "p".to_owned() }
+}
+
+pub(super) fn any_tag(dice: &mut Dice) -> Option<String> {
+    match dice.below(6) {
+        0 => Some("s".to_owned()),
+        1 => Some("t".to_owned()),
+        _ => None,
+    }
 }
 
 pub(super) fn payload(text: String) -> Payload {
@@ -79,6 +87,10 @@ fn blank(lease: &TurnLease) -> TurnCommit {
         unparks: lease.parked,
         poisoned: false,
     }
+}
+
+fn any_key(dice: &mut Dice) -> String {
+    if dice.one_in(2) { "k".to_owned() } else { "l".to_owned() }
 }
 
 struct Drawing<'a> {
@@ -189,6 +201,7 @@ impl Drawing<'_> {
         }
         self.take_back(1);
         self.status();
+        self.values();
     }
 
     fn status(&mut self) {
@@ -237,8 +250,11 @@ impl Drawing<'_> {
                 input: self.book.value(),
                 retry: self.dice.one_in(4).then(|| r#"{"maxAttempts":3}"#.to_owned()),
                 timeout_ms: self.dice.one_in(4).then_some(1_000),
-                tag: None,
-                session: None,
+                tag: any_tag(self.dice),
+                session: self
+                    .dice
+                    .one_in(4)
+                    .then(|| ["x", "y", "z"][usize::try_from(self.dice.below(3)).unwrap_or(0)].to_owned()),
                 lease_ms: self.dice.one_in(2).then(|| self.dice.between(1, 4_000).cast_signed()),
             };
             self.turn.activities.push(task);
@@ -255,6 +271,23 @@ impl Drawing<'_> {
             self.send();
         }
         self.status();
+        self.values();
+        if self.dice.one_in(6) {
+            let event = self.event("ActivityScheduled", None);
+            let read = ValueRead { event, instance: any_instance(self.dice), key: any_key(self.dice) };
+            self.turn.reads.push(read);
+        }
+    }
+
+    fn values(&mut self) {
+        if !self.dice.one_in(4) {
+            return;
+        }
+        self.turn.values.all_cleared = self.dice.one_in(4);
+        for _ in 0..self.dice.below(3) {
+            let kept = (!self.dice.one_in(3)).then(|| (self.book.value(), self.model.now));
+            self.turn.values.keys.insert(any_key(self.dice), kept);
+        }
     }
 
     fn start(&mut self) {
