@@ -43,8 +43,11 @@ export function waitOf(given: number | WaitOptions | undefined, more: AbortOptio
 }
 
 /** Runs a call of the engine; with a signal under a ticket, by which it is given up. */
-export async function abortable<T>(native: NativeClient, signal: AbortSignal | undefined, call: (ticket?: number) => Promise<T>): Promise<T> {
-  if (signal === undefined) return await call()
+export function abortable<T>(native: NativeClient, signal: AbortSignal | undefined, call: (ticket?: number) => Promise<T>): Promise<T> {
+  return signal === undefined ? call() : underTicket(native, signal, call)
+}
+
+async function underTicket<T>(native: NativeClient, signal: AbortSignal, call: (ticket?: number) => Promise<T>): Promise<T> {
   signal.throwIfAborted()
   const ticket = native.takeTicket()
   return await new Promise<T>((resolve, reject) => {

@@ -207,7 +207,7 @@ export class Client extends ActivityQueue {
     options: StartOptions | { version: string | undefined },
     signal?: AbortSignal,
   ): Promise<StartReply> {
-    await checkInput(orchestration, input)
+    if (typeof orchestration === 'object') await checkInput(orchestration, input)
     const text = startText(instanceId, orchestration, input, options)
     const outcome = await abortable(this.#native, signal, (ticket) => this.#native.start(`[${text}]`, ticket))
     const [reply] = JSON.parse(unwrap(outcome)) as StartReply[]
@@ -348,15 +348,13 @@ function startText(instanceId: string, orchestration: unknown, input: unknown, o
   if (exact !== undefined && exact !== null) checkVersion(exact)
   const { tag, delayMs, startAt } = options
   if (delayMs !== undefined && startAt !== undefined) throw invalidArgument('give delayMs or startAt, not both')
-  const head = {
-    id,
-    name,
-    version: exact ?? null,
-    tag: tag === undefined ? undefined : checkName(tag, 'tag'),
-    delayMs: delayMs === undefined ? undefined : checkWhole(delayMs, 'delayMs', 0),
-    startAt: timeOf(startAt, 'startAt'),
-  }
-  return `${JSON.stringify(head).slice(0, -1)},"input":${encode(input, `input of orchestration '${name}'`)}}`
+  const fixed = exact === undefined || exact === null ? '' : `,"version":${JSON.stringify(exact)}`
+  const routed = tag === undefined ? '' : `,"tag":${JSON.stringify(checkName(tag, 'tag'))}`
+  const delayed = delayMs === undefined ? '' : `,"delayMs":${checkWhole(delayMs, 'delayMs', 0)}`
+  const at = timeOf(startAt, 'startAt')
+  const from = at === undefined ? '' : `,"startAt":${at}`
+  const head = `"id":${JSON.stringify(id)},"name":${JSON.stringify(name)}${fixed}${routed}${delayed}${from}`
+  return `{${head},"input":${encode(input, `input of orchestration '${name}'`)}}`
 }
 
 /** Starts of one call to the addon: as many as fit in a commit or two, and far fewer characters than a string can have. */

@@ -68,6 +68,14 @@ function isPlainToTheEnd(value: unknown): boolean {
   }
 }
 
+/** Gives the getter of a property and makes no object for it, as a descriptor would be: this looks at every payload. */
+const getterOf = (Object.prototype as { __lookupGetter__?: (this: object, key: PropertyKey) => unknown }).__lookupGetter__
+
+/** Whether reading a property runs no code of the user. */
+function isData(holder: object, key: PropertyKey): boolean {
+  return getterOf !== undefined && getterOf.call(holder, key) === undefined
+}
+
 /** True for a value made only of data properties, finite numbers, strings, booleans, null and undefined. */
 function isPlain(value: unknown, depth: number): boolean {
   switch (typeof value) {
@@ -90,15 +98,16 @@ function isPlainObject(value: object, depth: number): boolean {
     const list = value as readonly unknown[]
     if ('toJSON' in value) return false
     for (let i = 0; i < list.length; i++) {
-      const property = Object.getOwnPropertyDescriptor(list, i)
-      if (property === undefined || property.get !== undefined || !isPlain(property.value, depth + 1)) return false
+      if (!isData(list, i)) return false
+      const item = list[i]
+      if ((item === undefined && !(i in list)) || !isPlain(item, depth + 1)) return false
     }
     return true
   }
   if ((prototype !== Object.prototype && prototype !== null) || 'toJSON' in value) return false
-  for (const key of Object.keys(value)) {
-    const property = Object.getOwnPropertyDescriptor(value, key)
-    if (property === undefined || property.get !== undefined || !isPlain(property.value, depth + 1)) return false
+  // With what is inherited, which is nothing unless somebody added to the prototype of all objects.
+  for (const key in value) {
+    if (!isData(value, key) || !isPlain((value as Record<string, unknown>)[key], depth + 1)) return false
   }
   return true
 }

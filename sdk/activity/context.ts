@@ -71,11 +71,12 @@ export class ActivityContext {
   readonly #tag: string | null
   readonly #event: number
   readonly #client: () => Client
-  readonly #beat: (details: string) => void
+  readonly #h: number
+  readonly #beat: (h: number, details: string) => void
   #isOver = false
 
   /** @internal */
-  constructor(job: ActivityJob, stop: Stop, client: () => Client, beat: (details: string) => void = () => {}) {
+  constructor(job: ActivityJob, stop: Stop, client: () => Client, beat: (h: number, details: string) => void = () => {}) {
     this.instanceId = job.instance
     this.executionId = job.execution
     this.orchestrationName = job.orchestration
@@ -92,6 +93,7 @@ export class ActivityContext {
     this.#tag = job.tag
     this.#event = job.event
     this.#client = client
+    this.#h = job.h
     this.#beat = beat
   }
 
@@ -118,7 +120,7 @@ export class ActivityContext {
    */
   heartbeat(details?: unknown): void {
     const text = encode(details, 'heartbeat details', MAX_HEARTBEAT_BYTES)
-    if (!this.#isOver) this.#beat(text)
+    if (!this.#isOver) this.#beat(this.#h, text)
   }
 
   /** Routing label, or null. */

@@ -60,7 +60,7 @@ export class ActivityRunner {
     let ctx: ActivityContext | undefined
     let answer: string
     try {
-      ctx = new ActivityContext(job, stop, this.client, (details) => this.beat(job.h, details))
+      ctx = new ActivityContext(job, stop, this.client, this.beat)
       const result = await body(ctx, job.input as never)
       answer = `"ok":${encode(result, `result of activity '${job.name}'`, this.payloadLimit)}`
     } catch (error) {

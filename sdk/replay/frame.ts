@@ -13,6 +13,7 @@ import { GeneratorRun, HandedOut, isGenerator } from './generator.js'
 import { guarded } from './guard.js'
 import { LocalTask, type StepEnd, refuseInStep } from './local.js'
 import { Mailbox } from './mailbox.js'
+import { OpenTasks } from './open.js'
 import { SeededRandom } from './random.js'
 import { type CommandTask, type TaskHost, type TaskNode, ActivityCommandTask } from './task.js'
 import { Unused } from './unused.js'
@@ -33,10 +34,10 @@ export class Frame implements TaskHost {
   now: number
   customStatus: string | null
   cancellation: CancelledError | undefined
-  readonly random: SeededRandom
   readonly values: Values
   applied = 0
 
+  #random: SeededRandom | undefined
   #isStirred = false
   #issued = 0
   #hasSteps = false
@@ -46,7 +47,7 @@ export class Frame implements TaskHost {
   #outcome: Outcome = { type: 'waiting' }
   #generator: GeneratorRun | undefined
   readonly #handedOut = new HandedOut()
-  #open = new Map<number, CommandTask>()
+  readonly #open = new OpenTasks()
   readonly #unused = new Unused()
   #events = new Mailbox<CommandTask>()
   #queues = new Mailbox<CommandTask>()
@@ -59,9 +60,13 @@ export class Frame implements TaskHost {
     this.isReplaying = start.replaying
     this.now = start.atMs
     this.customStatus = start.customStatus ?? null
-    this.random = new SeededRandom(start.seed)
     this.values = new Values(start.values)
     for (const { kind, name, data } of start.carried ?? []) this.#mailbox(kind).deliver(name, data)
+  }
+
+  /** Its stream of random numbers; made when it is asked for. */
+  get random(): SeededRandom {
+    return (this.#random ??= new SeededRandom(this.start.seed))
   }
 
   /** True when no further fact can change anything. */
@@ -185,7 +190,7 @@ export class Frame implements TaskHost {
     this.cancellation = new CancelledError(message, { code: 'CANCELLED' })
     // Replay must show the same text as the live run, so the stack holds no place of this package.
     this.cancellation.stack = `CancelledError: ${message}`
-    const open = [...this.#open.values()]
+    const open = this.#open.values()
     this.#open.clear()
     for (const task of open) {
       const { spec } = task
@@ -240,7 +245,7 @@ export class Frame implements TaskHost {
       }
       mailbox.wait(spec.name, task)
     }
-    this.#open.set(task.seq, task)
+    this.#open.add(task)
     if (task instanceof LocalTask) {
       this.#hasSteps = true
       this.#unbegun.push(task)

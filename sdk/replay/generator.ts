@@ -109,16 +109,17 @@ export class GeneratorRun {
 
 /** Values that were handed out and may be yielded. */
 export class HandedOut {
-  readonly #values = new Set<unknown>()
+  #values: Set<unknown> | undefined
 
   add<T extends number | string>(value: T): T {
+    this.#values ??= new Set()
     if (this.#values.size >= MAX_HANDED_OUT) this.#values.clear()
     this.#values.add(value)
     return value
   }
 
   has(value: unknown): boolean {
-    return this.#values.has(value)
+    return this.#values?.has(value) === true
   }
 }
 

@@ -37,29 +37,30 @@ class Fifo<T> {
 
 /** Messages and waits of one kind (one-shot events, or queues). `W` is a wait. */
 export class Mailbox<W> {
-  readonly #unread = new Map<string, Fifo<{ readonly value: unknown }>>()
-  readonly #waits = new Map<string, Fifo<W>>()
+  // Made when they are needed: most executions read no messages.
+  #unread: Map<string, Fifo<{ readonly value: unknown }>> | undefined
+  #waits: Map<string, Fifo<W>> | undefined
 
   /** A message arrived: the wait that it answers, or undefined when it was put aside. */
   deliver(name: string, value: unknown): W | undefined {
-    const wait = this.#waits.get(name)?.shift()
-    if (wait === undefined) listOf(this.#unread, name).push({ value })
+    const wait = this.#waits?.get(name)?.shift()
+    if (wait === undefined) listOf((this.#unread ??= new Map()), name).push({ value })
     return wait
   }
 
   /** The oldest unread message, taken out. */
   take(name: string): { readonly value: unknown } | undefined {
-    return this.#unread.get(name)?.shift()
+    return this.#unread?.get(name)?.shift()
   }
 
   /** A wait that found no message. */
   wait(name: string, wait: W): void {
-    listOf(this.#waits, name).push(wait)
+    listOf((this.#waits ??= new Map()), name).push(wait)
   }
 
   /** A wait that is no longer wanted. */
   forget(name: string, wait: W): void {
-    this.#waits.get(name)?.remove(wait)
+    this.#waits?.get(name)?.remove(wait)
   }
 }
 

@@ -69,7 +69,7 @@ export abstract class TaskNode<T = unknown> implements Task<T> {
   isConsumed = false
   /** Set for the typed calls: a result that is a text is read as JSON once more when it is handed to the code. */
   isTyped = false
-  #listeners: Listener[] = []
+  #listeners: Listener[] | undefined
   #promise: Promise<T> | undefined
   #settle: (() => void) | undefined
 
@@ -139,7 +139,7 @@ export abstract class TaskNode<T = unknown> implements Task<T> {
 
   /** Tells `listener` when the task is settled. */
   listen(listener: Listener): void {
-    this.#listeners.push(listener)
+    ;(this.#listeners ??= []).push(listener)
   }
 
   succeed(value: unknown): void {
@@ -165,8 +165,8 @@ export abstract class TaskNode<T = unknown> implements Task<T> {
   #finish(state: State): void {
     this.state = state
     const listeners = this.#listeners
-    this.#listeners = []
-    for (const listener of listeners) listener(this)
+    this.#listeners = undefined
+    if (listeners !== undefined) for (const listener of listeners) listener(this)
     this.#settle?.()
   }
 

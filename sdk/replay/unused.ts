@@ -11,25 +11,37 @@ const MAX_REMEMBERED = 1000
 const MAX_NAMED = 5
 
 export class Unused {
-  readonly #tasks = new Set<TaskNode>()
+  /** The newest, apart: nearly every task is used before the next one is made. */
+  #newest: TaskNode | undefined
+  /** Those before it. */
+  #older: Set<TaskNode> | undefined
 
   add(task: TaskNode): void {
-    if (this.#tasks.size < MAX_REMEMBERED) this.#tasks.add(task)
+    if (this.#newest !== undefined) {
+      this.#older ??= new Set()
+      if (this.#older.size >= MAX_REMEMBERED) return
+      this.#older.add(this.#newest)
+    }
+    this.#newest = task
   }
 
   delete(task: TaskNode): void {
-    this.#tasks.delete(task)
+    if (this.#newest === task) this.#newest = undefined
+    else this.#older?.delete(task)
   }
 
   clear(): void {
-    this.#tasks.clear()
+    this.#newest = undefined
+    this.#older = undefined
   }
 
   /** What to tell about them, if there are any. */
   text(): string | undefined {
-    if (this.#tasks.size === 0) return undefined
-    const titles = [...this.#tasks].slice(0, MAX_NAMED).map((task) => task.title)
-    const more = this.#tasks.size > MAX_NAMED ? ` and ${this.#tasks.size - MAX_NAMED} more` : ''
+    const tasks = [...(this.#older ?? [])]
+    if (this.#newest !== undefined) tasks.push(this.#newest)
+    if (tasks.length === 0) return undefined
+    const titles = tasks.slice(0, MAX_NAMED).map((task) => task.title)
+    const more = tasks.length > MAX_NAMED ? ` and ${tasks.length - MAX_NAMED} more` : ''
     return `ended with steps that were made and never awaited or yielded, so they did not happen: ${titles.join(', ')}${more}`
   }
 }

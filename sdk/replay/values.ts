@@ -16,32 +16,33 @@ export interface KeptValue {
 }
 
 export class Values {
-  readonly #byKey = new Map<string, { value: string; at: number }>()
+  // Made when there is one: most executions keep no values.
+  #byKey: Map<string, { value: string; at: number }> | undefined
 
   constructor(carried: readonly KeptValue[] = []) {
-    for (const { key, value, at } of carried) this.#byKey.set(key, { value, at })
+    for (const { key, value, at } of carried) this.set(key, value, at)
   }
 
   get size(): number {
-    return this.#byKey.size
+    return this.#byKey?.size ?? 0
   }
 
   get(key: string): string | null {
-    return this.#byKey.get(key)?.value ?? null
+    return this.#byKey?.get(key)?.value ?? null
   }
 
   /** Keys in code unit order, whatever the order in which they were set. */
   keys(): string[] {
-    return [...this.#byKey.keys()].sort()
+    return this.#byKey === undefined ? [] : [...this.#byKey.keys()].sort()
   }
 
   all(): Record<string, string> {
-    return Object.fromEntries(this.keys().map((key) => [key, this.#byKey.get(key)?.value ?? '']))
+    return Object.fromEntries(this.keys().map((key) => [key, this.get(key) ?? '']))
   }
 
   /** Keys whose value was set before a time. */
   olderThan(cutoffMs: number): string[] {
-    return this.keys().filter((key) => (this.#byKey.get(key)?.at ?? 0) < cutoffMs)
+    return this.keys().filter((key) => (this.#byKey?.get(key)?.at ?? 0) < cutoffMs)
   }
 
   /** Checks a value to be kept under a checked key; gives it as text. */
@@ -50,21 +51,22 @@ export class Values {
     const bytes = Buffer.byteLength(text)
     if (bytes > MAX_KV_VALUE_BYTES) throw exceeded(`KV value of key '${key}' has ${bytes} bytes, which exceeds limit (${MAX_KV_VALUE_BYTES})`)
     if (text.includes('\0') || !text.isWellFormed()) throw invalidArgument(`KV value of key '${key}' must be well-formed Unicode without NUL`)
-    const count = this.size + (this.#byKey.has(key) ? 0 : 1)
+    const count = this.size + (this.#byKey?.has(key) === true ? 0 : 1)
     if (count > MAX_KV_KEYS) throw exceeded(`KV key count (${count}) exceeds limit (${MAX_KV_KEYS})`)
     return text
   }
 
   set(key: string, value: string, at: number): void {
+    this.#byKey ??= new Map()
     this.#byKey.set(key, { value, at })
   }
 
   clear(key: string): void {
-    this.#byKey.delete(key)
+    this.#byKey?.delete(key)
   }
 
   clearAll(): void {
-    this.#byKey.clear()
+    this.#byKey?.clear()
   }
 }
 
