@@ -2,12 +2,12 @@
 
 import { readFileSync, readdirSync } from 'node:fs'
 
-import pg from 'pg'
-
 export const now = () => performance.now()
 
 /** A session beside the measured ones. */
 export async function session(url) {
+  // Not at the top: the process whose memory is measured makes none.
+  const { default: pg } = await import('pg')
   const client = new pg.Client({ connectionString: url, application_name: 'bench' })
   await client.connect()
   return client

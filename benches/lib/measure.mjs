@@ -1,7 +1,9 @@
 // One measurement in a process of its own: `node measure.mjs SYSTEM WORKLOAD ADMIN_URL [SIZE]`. The last line is its JSON.
 
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
 
 import { now, session } from './costs.mjs'
 import { WORKLOADS } from './workloads.mjs'
@@ -34,15 +36,21 @@ function versions() {
   return module.packages.length > 0 ? found : { holdfast: require('../../package.json').version }
 }
 
-const admin = await session(adminUrl)
+/** Where the memory of this process is measured, it holds the system and its callers and nothing else. */
+const admin = plan.alone ? { query: ask, end() {} } : await session(adminUrl)
+
+function ask(sql) {
+  execFileSync(process.execPath, [fileURLToPath(new URL('./ask.mjs', import.meta.url)), adminUrl, sql])
+}
+
 await admin.query(`create database ${database}`)
 let system
 try {
   system = await module.open({ url: url.href, hooks, workload, child: false })
   await system.prepare?.()
-  const watch = await session(url.href)
+  const watch = plan.alone ? undefined : await session(url.href)
   const result = await plan.run({ system, name, url: url.href, admin, database, watch, module, size, counts })
-  await watch.end()
+  await watch?.end()
   const rssMb = Math.round(process.resourceUsage().maxRSS / 1024)
   console.log(JSON.stringify({ ...result, size, rssMb, settings: module.settings, versions: versions() }))
 } catch (error) {
