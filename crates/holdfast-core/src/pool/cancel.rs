@@ -45,6 +45,14 @@ impl Address {
         }
     }
 
+    /// The name that a certificate has to have.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Name(name, _) | Self::Known(name, _) => name,
+            Self::Unix(_) => "",
+        }
+    }
+
     /// Sends the request and waits until the other end closes the connection. A name with several addresses is asked
     /// at all of them, because the driver does not tell which one the session has; who does not know the session
     /// ignores the request.

@@ -6,11 +6,17 @@
 use std::{
     collections::hash_map::RandomState,
     hash::BuildHasher,
-    sync::{Arc, Mutex, PoisonError},
+    io,
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
-use tokio_postgres::{Client, Config, NoTls, config::SslMode, error::SqlState};
+use tokio_postgres::{
+    Client, Config, NoTls,
+    config::{SslMode, TargetSessionAttrs},
+    error::SqlState,
+    tls::MakeTlsConnect,
+};
 
 use super::{
     cancel::Address,
@@ -21,7 +27,9 @@ use super::{
     places::{Host, HostName},
     security::{Way, Ways},
     session::{Session, SessionPurpose},
+    socket::{self, Socket},
     target::Target,
+    together::{Encrypting, Switch, Together},
     url::Secret,
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -136,12 +144,23 @@ impl Route {
         host: &Host,
         application_name: &str,
         query_limit: Duration,
-    ) -> Result<Session, tokio_postgres::Error> {
-        let config = self.driver_config(host, application_name);
+    ) -> Result<Session, Refused> {
+        let config = self.driver_config(application_name);
         let address = Address::of(host);
         let open = async |way| {
-            let (client, driving) = open_way(&config, way, &address).await?;
-            Ok(Session::new(client, driving, self.named_statements, query_limit))
+            let mut last = None;
+            for place in socket::places(&address).await? {
+                let socket = socket::open(&place, &self.target.socket);
+                let opened = async { open_way(socket.await?, &config, way, &address).await };
+                match opened.await {
+                    Ok((client, driving)) => {
+                        let session = Session::new(client, driving, self.named_statements, query_limit);
+                        return self.accepts(session).await;
+                    }
+                    Err(error) => last = Some(error),
+                }
+            }
+            Err(last.unwrap_or_else(|| io::Error::from(io::ErrorKind::NotFound).into()))
         };
         // Encryption has no meaning on a socket of this machine.
         let local = matches!(host.name, HostName::Unix(_));
@@ -155,18 +174,24 @@ impl Route {
         }
     }
 
-    fn driver_config(&self, host: &Host, application_name: &str) -> Config {
+    /// Whether the server is one that the URL asks for: one that takes writes, or one that does not.
+    async fn accepts(&self, session: Session) -> Result<Session, Refused> {
+        let wanted = match self.target.driver_attrs() {
+            TargetSessionAttrs::ReadWrite => false,
+            TargetSessionAttrs::ReadOnly => true,
+            _ => return Ok(session),
+        };
+        let refusal = if wanted { "database is not read only" } else { "database does not allow writes" };
+        match session.is_read_only().await? == wanted {
+            true => Ok(session),
+            false => Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal).into()),
+        }
+    }
+
+    fn driver_config(&self, application_name: &str) -> Config {
         let target = &self.target;
         let mut config = Config::new();
-        match &host.name {
-            HostName::Tcp(name) => config.host(name),
-            // The driver knows a socket by its leading slash.
-            HostName::Unix(folder) => config.host(folder.display().to_string()),
-        };
-        if let Some(address) = host.address {
-            config.hostaddr(address);
-        }
-        config.port(host.port).application_name(application_name).connect_timeout(self.connect_limit);
+        config.application_name(application_name);
         if let Some(user) = &target.user {
             config.user(user);
         }
@@ -181,21 +206,20 @@ impl Route {
         if let Some(options) = &target.options {
             config.options(options);
         }
-        config
-            .target_session_attrs(target.driver_attrs())
-            .channel_binding(target.driver_binding())
-            .ssl_negotiation(target.driver_negotiation())
-            .keepalives(target.socket.keepalives)
-            .keepalives_idle(target.socket.idle)
-            .keepalives_interval(target.socket.interval)
-            .keepalives_retries(target.socket.retries)
-            .tcp_user_timeout(target.socket.user_timeout);
+        config.channel_binding(target.driver_binding()).ssl_negotiation(target.driver_negotiation());
         config
     }
 
     /// A refusal that is not about load or network means that the URL cannot be used: a wrong password, no such
     /// database, a certificate that is not trusted.
-    fn describe(&self, error: tokio_postgres::Error) -> Error {
+    fn describe(&self, error: Refused) -> Error {
+        let error = match error {
+            Refused::Driver(error) => error,
+            Refused::Socket(error) => {
+                let text = format!("connect to {}", self.redacted);
+                return Error::new(ErrorKind::Unavailable, text).caused_by(error);
+            }
+        };
         let text = format!("connect to {}{}", self.redacted, remedy(&error));
         match classify(&error).kind {
             ErrorKind::Query => Error::new(ErrorKind::Url, text).caused_by(error),
@@ -213,22 +237,53 @@ fn remedy(error: &tokio_postgres::Error) -> &'static str {
     }
 }
 
+/// Why a session was not opened.
+enum Refused {
+    Driver(tokio_postgres::Error),
+    Socket(io::Error),
+}
+
+impl From<tokio_postgres::Error> for Refused {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Driver(error)
+    }
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        Self::Socket(error)
+    }
+}
+
 async fn open_way(
+    socket: Socket,
     config: &Config,
     way: &Way,
     address: &Address,
-) -> Result<(Client, Driving), tokio_postgres::Error> {
+) -> Result<(Client, Driving), Refused> {
     let mut config = config.clone();
     let address = address.clone();
+    let on = Switch::default();
+    let stream = Together::new(socket, Arc::clone(&on));
     match way {
         Way::Plain => {
-            let (client, connection) = config.ssl_mode(SslMode::Disable).connect(NoTls).await?;
+            let (client, connection) = config.ssl_mode(SslMode::Disable).connect_raw(stream, NoTls).await?;
+            on.store(true, Ordering::Release);
             Ok((client, Driving::start(connection, address, None)))
         }
         Way::Encrypted(tls) | Way::Either(tls) => {
-            let encrypted = matches!(way, Way::Encrypted(_));
-            config.ssl_mode(if encrypted { SslMode::Require } else { SslMode::Prefer });
-            let (client, connection) = config.connect(tls.clone()).await?;
+            let always = matches!(way, Way::Encrypted(_));
+            config.ssl_mode(if always { SslMode::Require } else { SslMode::Prefer });
+            let (inside, encrypted) = (Switch::default(), Switch::default());
+            let mut maker = tls.clone();
+            let connector = MakeTlsConnect::<Together<Socket>>::make_tls_connect(&mut maker, address.name())
+                .map_err(io::Error::other)?;
+            let connector =
+                Encrypting { connector, on: Arc::clone(&inside), encrypted: Arc::clone(&encrypted) };
+            let (client, connection) = config.connect_raw(stream, connector).await?;
+            // What is encrypted goes through outside as it is.
+            let switch = if encrypted.load(Ordering::Acquire) { inside } else { on };
+            switch.store(true, Ordering::Release);
             Ok((client, Driving::start(connection, address, Some(tls.clone()))))
         }
     }
@@ -236,7 +291,8 @@ async fn open_way(
 
 /// Whether libpq's `prefer` and `allow` would try the other way: encryption failed, or the server's rules refuse this
 /// one. A wrong password stays wrong.
-fn asks_for_the_other_way(error: &tokio_postgres::Error) -> bool {
+fn asks_for_the_other_way(error: &Refused) -> bool {
+    let Refused::Driver(error) = error else { return false };
     match error.as_db_error() {
         Some(answer) => answer.code().code() == "28000",
         None => std::error::Error::source(error).is_some_and(|cause| cause.is::<native_tls::Error>()),

@@ -14,7 +14,7 @@ use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
 };
-use tokio_postgres::{AsyncMessage, CancelToken, Connection, Error, Notification, Socket};
+use tokio_postgres::{AsyncMessage, CancelToken, Connection, Error, Notification};
 
 use super::cancel::{Address, CancelTls};
 
@@ -34,8 +34,9 @@ pub(super) struct Driving {
 
 impl Driving {
     /// Starts the task on the current runtime; cancel requests go to `address`, encrypted by `tls`.
-    pub(super) fn start<S>(connection: Connection<Socket, S>, address: Address, tls: CancelTls) -> Self
+    pub(super) fn start<R, S>(connection: Connection<R, S>, address: Address, tls: CancelTls) -> Self
     where
+        R: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let ended = Arc::new(OnceLock::new());
@@ -91,13 +92,14 @@ fn take<T>(place: &Mutex<Option<T>>) -> Option<T> {
     place.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-async fn drive<S>(
-    mut connection: Connection<Socket, S>,
+async fn drive<R, S>(
+    mut connection: Connection<R, S>,
     (address, tls): (Address, CancelTls),
     to_stop: oneshot::Receiver<CancelToken>,
     ended: Arc<OnceLock<String>>,
     notify: mpsc::Sender<Notification>,
 ) where
+    R: AsyncRead + AsyncWrite + Unpin,
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let reading = async {

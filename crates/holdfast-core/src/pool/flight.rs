@@ -2,13 +2,15 @@
 //! sent before its first answer is awaited.
 //!
 //! Invariants: statements are prepared before `begin`, so nothing waits in between (those of a second flight, when they
-//! are new to the session, cost one wait more); `begin` is a message of its own, so that an unreadable prelude cannot leave
-//! the steps outside a transaction; when a message cannot be sent, what follows is `rollback` and never `commit`; a lost
-//! answer after `commit` was sent is `CommitUnknown`; a transaction that is left open breaks the session.
+//! are new to the session, cost one wait more), and an unreadable prelude is found out outside a transaction; a flight travels
+//! together, so behind an error nothing of it is run, also no `commit`: a flight that failed is rolled back; when a message
+//! cannot be sent, what follows is `rollback` and never `commit`; a lost answer after `commit` was sent is `CommitUnknown`; a
+//! transaction that is left open breaks the session.
 
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
+    sync::LazyLock,
     task::{Context, Poll},
     time::Duration,
 };
@@ -17,6 +19,7 @@ use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     classify::classify,
+    frames::{APART, TOGETHER},
     session::{Flight, Inner, check_params, time_limit},
     statement::Statement,
 };
@@ -143,10 +146,21 @@ async fn attempt(
     end: End,
     commit_sent: &mut bool,
 ) -> Result<Vec<Vec<Row>>> {
-    let handles =
-        futures_util::future::join_all(steps.iter().map(|(statement, _)| inner.prepared(statement)));
-    let mut prepared = Vec::with_capacity(steps.len());
-    for (handle, (statement, _)) in handles.await.into_iter().zip(steps) {
+    let prelude = match head {
+        Head::Begin { prelude } if !prelude.is_empty() => Some(one("prelude", prelude)),
+        _ => None,
+    };
+    let begin = matches!(head, Head::Begin { .. }).then(|| &*BEGIN);
+    let before = begin.into_iter().chain(&prelude).map(|statement| (statement, NO_PARAMS));
+    let after = (end == End::Commit).then(|| (&*COMMIT, NO_PARAMS));
+    let all: Vec<Step<'_>> = before.chain(steps.iter().copied()).chain(after).collect();
+    let handles = futures_util::future::join_all(all.iter().map(|(statement, _)| async {
+        // Parsing these costs the server less than a name the session.
+        let bare = std::ptr::eq(*statement, &*BEGIN) || std::ptr::eq(*statement, &*COMMIT);
+        if bare { Ok(None) } else { inner.prepared(statement).await }
+    }));
+    let mut prepared = Vec::with_capacity(all.len());
+    for (handle, (statement, _)) in handles.await.into_iter().zip(&all) {
         match handle {
             Ok(handle) => prepared.push(handle),
             Err(error) => {
@@ -158,19 +172,25 @@ async fn attempt(
             }
         }
     }
-    let mut messages = Vec::with_capacity(steps.len() + 3);
-    if let Head::Begin { prelude } = head {
-        messages.push(command(inner, "begin", "begin"));
-        if !prelude.is_empty() {
-            messages.push(command(inner, "prelude", prelude));
-        }
-    }
-    for ((statement, params), handle) in steps.iter().zip(&prepared) {
+    let mut messages = Vec::with_capacity(all.len());
+    for ((statement, params), handle) in all.iter().zip(&prepared) {
         let call = inner.query(statement, handle.as_ref(), params);
         messages.push(Message { name: statement.name, call: Box::pin(call), answer: None });
     }
-    fly(inner, messages, end, commit_sent, steps.len()).await
+    let leading = all.len() - steps.len() - usize::from(end == End::Commit);
+    let rows = fly(inner, messages, end, commit_sent).await?;
+    Ok(rows.into_iter().skip(leading).take(steps.len()).collect())
 }
+
+/// A statement without parameters.
+fn one(name: &'static str, text: &str) -> Statement {
+    Statement { name, text: text.to_owned(), types: &[] }
+}
+
+const NO_PARAMS: &[&(dyn ToSql + Sync)] = &[];
+
+static BEGIN: LazyLock<Statement> = LazyLock::new(|| one("begin", "begin"));
+static COMMIT: LazyLock<Statement> = LazyLock::new(|| one("commit", "commit"));
 
 /// Ends a transaction that failed; a session on which that fails too is found out by its next call.
 async fn roll_back(inner: &Inner) {
@@ -185,66 +205,52 @@ fn command<'a>(inner: &'a Inner, name: &'static str, sql: &'a str) -> Message<'a
     Message { name, call: Box::pin(call), answer: None }
 }
 
-/// Sends all messages, then the end (or the rollback), then waits for every answer.
+/// Sends all messages (the last one is the commit, unless the transaction stays open), then waits for every answer. One that
+/// cannot be sent is followed by a rollback.
 async fn fly(
     inner: &Inner,
     mut messages: Vec<Message<'_>>,
     end: End,
     commit_sent: &mut bool,
-    steps: usize,
 ) -> Result<Vec<Vec<Row>>> {
+    let mut marks = [command(inner, "together", TOGETHER), command(inner, "together", APART)];
+    let sent = messages.len();
     poll_fn(|cx| {
+        marks[0].poll(cx);
         // A message is sent by its first poll; one that is answered with an error then was never sent.
         for at in 0..messages.len() {
+            if at + 1 == sent && end == End::Commit {
+                // Over a connection that still stands here the commit may reach the server, whatever is heard of it later.
+                *commit_sent = !inner.client.is_closed();
+            }
             messages[at].poll(cx);
             if messages[at].failed() {
                 messages.truncate(at + 1);
                 break;
             }
         }
-        let whole = !messages.iter().any(Message::failed);
-        if whole && end == End::Stay {
-            return Poll::Ready(());
-        }
-        let mut last =
-            if whole { command(inner, "commit", "commit") } else { command(inner, "rollback", "rollback") };
-        // Over a connection that still stands here the commit may reach the server, whatever is heard of it later.
-        *commit_sent = whole && !inner.client.is_closed();
-        last.poll(cx);
-        messages.push(last);
+        marks[1].poll(cx);
         Poll::Ready(())
     })
     .await;
     poll_fn(|cx| {
-        for message in &mut messages {
+        let mut waits = false;
+        for message in marks.iter_mut().chain(&mut messages) {
             message.poll(cx);
+            waits |= message.answer.is_none();
         }
-        if messages.iter().all(|message| message.answer.is_some()) { Poll::Ready(()) } else { Poll::Pending }
+        if waits { Poll::Pending } else { Poll::Ready(()) }
     })
     .await;
-    let failed = messages.iter().any(Message::failed);
-    if end == End::Stay {
-        if failed {
-            roll_back(inner).await;
-        }
-        // Stands for the end that comes later.
-        messages.push(Message {
-            name: "open",
-            call: Box::pin(async { Ok(Vec::new()) }),
-            answer: Some(Ok(Vec::new())),
-        });
+    if messages.iter().any(Message::failed) && !inner.client.is_closed() {
+        roll_back(inner).await;
     }
-    judge(inner, messages, *commit_sent, steps)
+    judge(inner, messages, *commit_sent)
 }
 
-/// The rows of the steps, or the first error. A commit is answered by a rollback only when an earlier message failed,
-/// so an answer to every message without an error is a commit.
-fn judge(
-    inner: &Inner,
-    messages: Vec<Message<'_>>,
-    commit_sent: bool,
-    steps: usize,
-) -> Result<Vec<Vec<Row>>> {
+/// The rows of the messages, or the first error. Behind an error nothing was run, so an answer to every message without one
+/// is a commit.
+fn judge(inner: &Inner, messages: Vec<Message<'_>>, commit_sent: bool) -> Result<Vec<Vec<Row>>> {
     let mut rows = Vec::with_capacity(messages.len());
     for Message { name, answer, .. } in messages {
         match answer {
@@ -257,8 +263,7 @@ fn judge(
             None => return Err(Error::new(ErrorKind::Internal, "transaction: a message without an answer")),
         }
     }
-    rows.pop();
-    Ok(rows.split_off(rows.len() - steps))
+    Ok(rows)
 }
 
 fn unknown(cause: Error) -> Error {

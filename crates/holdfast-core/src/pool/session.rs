@@ -3,6 +3,8 @@
 //! Invariants: a session whose call ran out of time, was dropped half way or lost its connection is broken for good;
 //! every call has a client-side time limit (a server-side one would leak to others behind a pooler); calls polled
 //! together in order travel together in that order. It never retries.
+//!
+//! length: every call of a session with the rule that judges its end.
 
 use std::{
     fmt,
@@ -17,7 +19,7 @@ use std::{
 
 use tokio::sync::mpsc;
 use tokio_postgres::{
-    Client, Notification, Row,
+    Client, Notification, Row, SimpleQueryMessage,
     types::{ToSql, Type},
 };
 
@@ -318,6 +320,15 @@ impl Session {
             Ok(())
         };
         inner.limited("prepare", self.limit, call).await
+    }
+
+    /// Whether the server takes no writes.
+    pub(super) async fn is_read_only(&self) -> Result<bool, tokio_postgres::Error> {
+        let messages =
+            self.inner.client.simple_query(include_str!("../../sql/pool/is_read_only.sql")).await?;
+        Ok(messages
+            .iter()
+            .any(|message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("on"))))
     }
 
     /// Proves that the session answers, all the way to the server. Dropping the future breaks the session.

@@ -27,11 +27,11 @@ macro_rules! statements {
         impl Statements {
             /// The statements for a schema; any name is allowed.
             pub fn new(schema: &str) -> Self {
-                let plans = fill(include_str!("../../sql/commit/plans.sql"), schema);
+                let settings = fill(include_str!("../../sql/commit/settings.sql"), schema);
                 Self {
                     schema: schema.to_owned(),
-                    settings: fill(include_str!("../../sql/commit/waits.sql"), schema) + &plans,
-                    patient_settings: fill(include_str!("../../sql/turn/waits.sql"), schema) + &plans,
+                    patient_settings: settings.replace(LOCK_TIMEOUT, "60s"),
+                    settings: settings.replace(LOCK_TIMEOUT, "2s"),
                     low_water: LowWater::default(),
                     $($field: Statement {
                         name: $name,
@@ -197,6 +197,9 @@ impl Statements {
         &self.settings
     }
 }
+
+/// Where the settings say how long a lock is waited for.
+const LOCK_TIMEOUT: &str = "/*lock timeout*/";
 
 /// Fills the schema into a template and leaves comment lines out.
 pub(super) fn fill(template: &str, schema: &str) -> String {

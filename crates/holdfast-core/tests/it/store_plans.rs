@@ -71,7 +71,7 @@ impl Store {
             .await
             .expect("it prepares");
         self.session
-            .batch(self.statements.settings().replace("set local", "set").as_str())
+            .batch(self.statements.settings().replace(", true)", ", false)").as_str())
             .await
             .expect("settings");
         let plan = self.lines(&format!("explain execute {name}{nulls}")).await;
@@ -112,7 +112,7 @@ impl Store {
         let types: Vec<&str> = statement.types.iter().map(|kind| kind.name()).collect();
         let text = format!("prepare measured({}) as {}", types.join(", "), statement.text);
         self.session.batch(&text).await.expect("it prepares");
-        let settings = self.statements.settings().replace("set local", "set");
+        let settings = self.statements.settings().replace(", true)", ", false)");
         self.session.batch(&settings).await.expect("settings");
         let plan =
             self.lines(&format!("explain (analyze, buffers, timing off) execute measured({args})")).await;

@@ -41,13 +41,14 @@ async fn a_transaction_is_written_before_one_reply_is_awaited() {
         Pool::connect(proxy.url(), TestDatabase::get().pool_config()).await.expect("through the proxy");
     let session = lease(&pool).await;
     let insert = table.insert();
+    let prelude = "set local lock_timeout = '2s'";
     session.prepare_all(&[&insert]).await.expect("prepared");
+    session.transaction(prelude, &[]).await.expect("prepared, too");
     proxy.hold_replies();
     let check = async {
         until("it is committed", async || table.rows().await == 2).await;
         proxy.pass();
     };
-    let prelude = "set local lock_timeout = '2s'";
     let (params, more) = (one(&1_i32), one(&2_i32));
     let steps: &[_] = &[(&insert, &params[..]), (&insert, &more[..])];
     let (answer, ()) = tokio::join!(session.transaction(prelude, steps), check);

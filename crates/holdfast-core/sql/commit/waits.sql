@@ -1,2 +1,0 @@
--- A row lock is waited for shortly.
-set local lock_timeout = '2s';
