@@ -69,9 +69,9 @@ function within(counted, bounds) {
 }
 
 test('one workflow at a time', async (t) => {
-  within(await costs(t, 1), { statements: 160, wal: 8_000, transactions: 10.7, crossings: 9.5 })
+  within(await costs(t, 1), { statements: 53, wal: 7_100, transactions: 6.7, crossings: 9.3 })
 })
 
 test('200 workflows at a time', async (t) => {
-  within(await costs(t, 200), { statements: 4, wal: 9_500, transactions: 0.28, crossings: 0.3 })
+  within(await costs(t, 200), { statements: 0.85, wal: 7_600, transactions: 0.12, crossings: 0.22 })
 })

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 
 import { liveWorld, until } from '../support/live.mjs'
 
-test('a chain of activities is claimed once: its activities and its next turns stay in the process', async (t) => {
+test('a chain of activities that is started where it runs is not claimed: its first turn, its activities and its next turns stay in the process', async (t) => {
   const world = await liveWorld(t)
   await world.start({
     activities: { add: (_ctx, n) => n + 1 },
@@ -21,9 +21,10 @@ test('a chain of activities is claimed once: its activities and its next turns s
     await world.client.startOrchestration(`i${i}`, 'main', i)
     assert.equal((await world.end(`i${i}`)).output, i + 5)
   }
-  const { turnsClaimed, turnsSettled, localTurns } = world.provider.stats().counters
+  const { turnsClaimed, turnsSettled, localStarts, localTurns } = world.provider.stats().counters
   assert.equal(turnsSettled, 60)
-  assert.equal(turnsClaimed + localTurns, 60)
+  assert.equal(turnsClaimed + localStarts + localTurns, 60)
+  assert.equal(localStarts, 10)
   // A machine that stands still makes a result go ahead of its turn.
   assert.ok(localTurns >= 30, `${localTurns} of 50 turns began without a claim`)
   const events = await world.client.readExecutionHistory('i0', 1)

@@ -55,6 +55,10 @@ pub const INBOX_BYTES_PER_TURN: i64 = 32 * 1024 * 1024;
 /// come together in memory. The first history always comes.
 pub const REPLAYED_EVENTS_PER_CLAIM: i64 = 100_000;
 
+/// How long an instance is taken to go on in this process after a turn of it was settled here: its end is told without a look
+/// at the database. When it went on elsewhere all the same, its waiters hear of the end with the next poll.
+pub const UNDER_WAY: Duration = Duration::from_secs(1);
+
 /// Turns claimed by one statement: keeps a claim short and leaves work for other nodes.
 pub const CLAIM_BATCH: usize = 128;
 

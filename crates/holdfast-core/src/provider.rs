@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     commit::Committer,
     error::Result,
+    lease::Starters,
     notify::{Hints, Instances, Standalone, Waiters, Wakes},
     pool::{Pool, PoolConfig, SessionPurpose},
     store::{PostgresStore, Statements, Store, migrate},
@@ -44,6 +45,7 @@ pub struct Provider {
     /// A simulation: what has a thread of its own elsewhere is a task here.
     one_thread: bool,
     committer: Committer,
+    starters: Starters,
     waiters: Waiters<Instances>,
     standalone_waiters: Waiters<Standalone>,
     wakes: Arc<Wakes>,
@@ -89,6 +91,8 @@ impl Provider {
         let hints = Hints::start(&pool, &statements, &store, &wakes, (&counters, &events));
         let committer = Committer::start(&store, &hints, (&counters, &events));
         let waiters = Waiters::start(&pool, &statements, &wakes, &hints);
+        let tell = Waiters::<Instances>::teller(&waiters);
+        wakes.on_end(move |end| tell(&end.instance, &end));
         let standalone_waiters = Waiters::start(&pool, &statements, &wakes, &hints);
         Arc::new(Self {
             pool,
@@ -96,6 +100,7 @@ impl Provider {
             store,
             one_thread,
             committer,
+            starters: Starters::default(),
             waiters,
             standalone_waiters,
             wakes,
@@ -132,6 +137,11 @@ impl Provider {
 
     pub(crate) fn has_one_thread(&self) -> bool {
         self.one_thread
+    }
+
+    /// Who begins first turns in this process.
+    pub(crate) fn starters(&self) -> &Starters {
+        &self.starters
     }
 
     /// The committer.

@@ -16,7 +16,7 @@ mod runtime;
 use napi::bindgen_prelude::create_custom_tokio_runtime;
 
 /// Two threads serve a database-bound engine; more only cost switches between them.
-const WORKER_THREADS: usize = 2;
+const WORKER_THREADS: usize = 1;
 
 /// The C library gives each thread of a busy process a heap of its own, and what one thread frees of another's stays there: at
 /// a thousand workflows in flight that is an eighth of the process. Threads made from here on share two. Who set the

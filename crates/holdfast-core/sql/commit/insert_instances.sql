@@ -1,8 +1,8 @@
--- Starts instances that do not exist: clients' starts, and children and detached starts of surviving turns. The turn
--- row gets its name and is due now, or when the start says. It is missing where the instance had ended when the commit began
--- and was deleted since: it is made then.
--- Rows: the starts given. Locks: instance rows, ascending, under their turn rows' locks. Index: turn_queue_pkey,
--- instance_pkey.
+-- Starts instances that do not exist: clients' starts, and children and detached starts of surviving turns. The turn row is
+-- made with its name, or gets it, and is due now, or when the start says. One that is made here is leased to a node that begins
+-- its first turn at once, as a claim would, when its row is there: the delivery counts, and due is now + timeout.
+-- Rows: the starts given. Locks: instance rows, then their turn rows, ascending; every row that was there is locked before.
+-- Index: turn_queue_pkey, instance_pkey, node_pkey.
 -- $1 instances text[]
 -- $2 names text[]
 -- $3 versions text[]
@@ -13,6 +13,9 @@
 -- $8 tags text[]
 -- $9 delays bigint[] (ms; null: none)
 -- $10 start times bigint[] (ms since 1970; null: none)
+-- $11 owner text (null: nobody)
+-- $12 owner epoch bigint
+-- $13 lease bigint (ms)
 with created as (
   insert into /*schema*/instance (
     instance, name, version, input, parent_instance, parent_execution, parent_event, tag, starts_at
@@ -33,14 +36,29 @@ with created as (
   on conflict (instance) do nothing
   returning instance, name, version, starts_at
 ),
-made_due as (
-  insert into /*schema*/turn_queue as q (instance, name, version, due_at, starts_at)
-  select created.instance, created.name, created.version, greatest(clock_timestamp(), created.starts_at), created.starts_at
+made as (
+  insert into /*schema*/turn_queue as q (
+    instance, name, version, due_at, starts_at, fence, owner, owner_epoch, leased_at, deliveries
+  )
+  select created.instance, created.name, created.version,
+         case
+           when node.id is null then greatest(clock_timestamp(), created.starts_at)
+           else clock_timestamp() + make_interval(secs => $13::bigint / 1000.0)
+         end,
+         created.starts_at,
+         case when node.id is null then 0 else nextval('/*schema*/fence_seq') end,
+         node.id,
+         node.epoch,
+         case when node.id is not null then clock_timestamp() end,
+         (node.id is not null)::int
   from created
+  left join /*schema*/node node on node.id = $11::text and node.epoch = $12::bigint
   on conflict (instance) do update
   set name = excluded.name,
       version = excluded.version,
-      due_at = excluded.due_at,
+      due_at = greatest(clock_timestamp(), excluded.starts_at),
       starts_at = excluded.starts_at
+  returning q.instance, q.fence, q.owner is not null as begun
 )
-select created.instance from created
+select made.instance, made.fence, made.begun, floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms
+from made

@@ -1,4 +1,5 @@
--- The given instances as a client sees them: a parked one is failed.
+-- The given instances as a client sees them: a parked one is failed. Each is looked up by itself, so that a plan made while the
+-- table was empty does not read the whole of it later.
 -- Rows: the ids given. Locks: none. Index: instance_pkey.
 -- $1 ids text[]
 select i.instance,
@@ -16,5 +17,5 @@ select i.instance,
        floor(extract(epoch from i.created_at) * 1000)::bigint as created_at_ms,
        floor(extract(epoch from i.updated_at) * 1000)::bigint as updated_at_ms,
        i.parent_instance
-from /*schema*/instance i
-where i.instance = any ($1::text[])
+from unnest($1::text[]) as wanted (instance)
+cross join lateral (select i.* from /*schema*/instance i where i.instance = wanted.instance limit 1) i

@@ -114,7 +114,7 @@ impl Flight {
 /// All activities in progress of one runtime.
 #[derive(Debug, Default)]
 pub(crate) struct ActivityTable {
-    flights: BTreeMap<u32, Flight>,
+    flights: BTreeMap<u32, Box<Flight>>,
     handles: HashMap<ActivityKey, u32>,
     last_handle: u32,
 }
@@ -148,12 +148,12 @@ impl ActivityTable {
     pub(crate) fn insert(&mut self, flight: Flight) -> u32 {
         self.last_handle = self.last_handle.wrapping_add(1).max(1);
         self.handles.insert(flight.claimed.key.clone(), self.last_handle);
-        self.flights.insert(self.last_handle, flight);
+        self.flights.insert(self.last_handle, Box::new(flight));
         self.last_handle
     }
 
     pub(crate) fn get_mut(&mut self, h: u32) -> Option<&mut Flight> {
-        self.flights.get_mut(&h)
+        self.flights.get_mut(&h).map(|flight| &mut **flight)
     }
 
     /// Handle of the task that holds a lease.
@@ -184,12 +184,12 @@ impl ActivityTable {
         for timer in [&flight.limit, &flight.silence, &flight.trial_over].into_iter().flatten() {
             timer.abort();
         }
-        Some(flight)
+        Some(*flight)
     }
 
     /// All activities in progress.
     pub(crate) fn flights(&self) -> impl Iterator<Item = (u32, &Flight)> {
-        self.flights.iter().map(|(h, flight)| (*h, flight))
+        self.flights.iter().map(|(h, flight)| (*h, &**flight))
     }
 
     /// What was told since the last write. It stays until it is known to be stored: what ends meanwhile takes it along.

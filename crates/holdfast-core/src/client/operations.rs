@@ -49,10 +49,16 @@ impl Client {
 
     /// Starts instances; each is stored when its outcome is there. One bad start does not fail the others of the call.
     pub async fn start(&self, starts: Vec<Start>) -> Vec<Result<StartOutcome>> {
-        let items = starts.into_iter().map(CommitItem::Start).collect();
+        let reserve = |mut start: Start| {
+            let reserved = self.provider.starters().reserve(&mut start);
+            (CommitItem::Start(start), reserved)
+        };
+        let items = starts.into_iter().map(reserve).collect();
         let outcomes = self.provider.committer().submit_all(items).await;
         let started = |outcome| match outcome? {
-            CommitOutcome::Created => Ok(StartOutcome { created: true, same: true }),
+            CommitOutcome::Created | CommitOutcome::Begun { .. } => {
+                Ok(StartOutcome { created: true, same: true })
+            }
             CommitOutcome::Exists { same } => Ok(StartOutcome { created: false, same }),
             other => Err(unexpected("start", &other)),
         };

@@ -131,7 +131,7 @@ impl StandaloneClient {
         let cancelled = rows::cancel(&session, self.provider.statements(), id, error.as_str(), keep).await?;
         if cancelled {
             self.provider.wakes().gone(&ActivityKey { instance: id.to_owned(), execution: 0, event: 0 });
-            self.provider.wakes().standalone().ended(id);
+            self.provider.wakes().standalone().look_at(id);
         }
         Ok(cancelled)
     }

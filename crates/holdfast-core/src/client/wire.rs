@@ -104,6 +104,7 @@ pub async fn start(client: &Client, items: &str) -> Result<String> {
             tag: item.tag,
             delay_ms: item.delay_ms,
             start_at_ms: item.start_at,
+            lease: None,
         })
         .collect();
     let ids: Vec<String> = starts.iter().map(|start| start.instance.clone()).collect();

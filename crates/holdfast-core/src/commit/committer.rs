@@ -25,7 +25,9 @@ use crate::{
         told::{self, Told},
     },
     error::{Error, ErrorKind, Result},
-    failpoint, limits,
+    failpoint,
+    lease::ReservedStart,
+    limits,
     notify::Hints,
     pool::CallerClass,
     store::{
@@ -106,18 +108,21 @@ impl Committer {
         }
     }
 
-    /// Commits a client's start or message. Dropping the future does not take the item back.
+    /// Commits what a client sends. Dropping the future does not take the item back.
     pub async fn submit(&self, item: CommitItem) -> Result<CommitOutcome> {
-        self.submit_all(vec![item]).await.pop().unwrap_or_else(|| Err(closed()))
+        self.submit_all(vec![(item, None)]).await.pop().unwrap_or_else(|| Err(closed()))
     }
 
     /// The same for many, which wait together and so share transactions; the outcome at index i belongs to item i. Dropping
-    /// the future takes back what is not queued yet.
-    pub async fn submit_all(&self, items: Vec<CommitItem>) -> Vec<Result<CommitOutcome>> {
+    /// the future takes back what is not queued yet. A start with a kept slot begins there.
+    pub async fn submit_all(
+        &self,
+        items: Vec<(CommitItem, Option<ReservedStart>)>,
+    ) -> Vec<Result<CommitOutcome>> {
         let mut outcomes = Vec::with_capacity(items.len());
         let mut items = items.into_iter().peekable();
         while items.peek().is_some() {
-            let batch: Vec<CommitItem> = items.by_ref().take(limits::CLIENT_BATCH_ITEMS).collect();
+            let batch: Vec<_> = items.by_ref().take(limits::CLIENT_BATCH_ITEMS).collect();
             outcomes.extend(self.queue_batch(batch).await);
         }
         futures_util::future::join_all(outcomes.into_iter().map(|receiver| async {
@@ -131,16 +136,19 @@ impl Committer {
 
     async fn queue_batch(
         &self,
-        batch: Vec<CommitItem>,
+        batch: Vec<(CommitItem, Option<ReservedStart>)>,
     ) -> Vec<Option<oneshot::Receiver<Result<CommitOutcome>>>> {
         let count = u32::try_from(batch.len()).expect("a batch is far smaller than 2^32");
         let Ok(mut places) = Arc::clone(&self.places).acquire_many_owned(count).await else {
             return batch.iter().map(|_| None).collect();
         };
         let (mut pending, mut receivers) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
-        for item in batch {
+        for (item, reserved) in batch {
             let (sender, receiver) = oneshot::channel();
             let settled: Settled = Box::new(move |outcome| {
+                if let (Some(reserved), Ok(outcome)) = (reserved, &outcome) {
+                    reserved.settled(outcome);
+                }
                 // A caller that went away is not interested any more.
                 let _ = sender.send(outcome);
             });
@@ -230,7 +238,8 @@ impl Worker {
     async fn run_batch(&self, session: &dyn StoreSession, batch: Vec<Pending>) -> Result<(), ()> {
         let mut parts = vec![batch];
         while let Some(part) = parts.pop() {
-            let (items, rest): (Vec<_>, Vec<_>) = part.into_iter().map(Pending::split).unzip();
+            let (mut items, rest): (Vec<_>, Vec<_>) = part.into_iter().map(Pending::split).unzip();
+            self.note_awaited(&mut items);
             self.progress.step();
             let again = rest.iter().any(|rest: &Rest| rest.runs > 0);
             let outcome = self.commit(session, &items, again).await;
@@ -270,6 +279,17 @@ impl Worker {
         Ok(())
     }
 
+    /// Marks the turns whose end somebody here waits for.
+    fn note_awaited(&self, items: &mut [CommitItem]) {
+        for item in items {
+            if let CommitItem::Turn(turn) = item
+                && turn.end.is_some()
+            {
+                turn.awaited = self.hints.wakes().instances().is_watched(&turn.instance);
+            }
+        }
+    }
+
     fn tell_refused(&self, item: &CommitItem, error: &Error) {
         let instance = item.instances().into_iter().next().unwrap_or_default();
         let fields =
@@ -305,6 +325,7 @@ impl Worker {
         failpoint::hit("commit.outcome.before");
         let mut unsettled = Vec::new();
         let mut written = Vec::new();
+        let mut ends = Vec::new();
         let mut ready = false;
         for ((item, rest), outcome) in items.into_iter().zip(rest).zip(outcomes) {
             if outcome == CommitOutcome::Unsettled {
@@ -313,6 +334,9 @@ impl Worker {
             }
             if !matches!(outcome, CommitOutcome::Fenced | CommitOutcome::Yielded) {
                 ready |= makes_ready(&item, &outcome);
+                if let CommitOutcome::Ended(end) = &outcome {
+                    ends.push(end.clone());
+                }
                 written.push(item);
             }
             if catch_unwind(AssertUnwindSafe(|| (rest.settled)(Ok(outcome)))).is_err() {
@@ -324,6 +348,9 @@ impl Worker {
         if !unsettled.is_empty() {
             self.put_back(unsettled, &Error::new(ErrorKind::Conflict, "the instance was being deleted"));
         }
+        for end in ends {
+            self.hints.wakes().tell_end(*end);
+        }
         self.hints.committed(&written, ready);
         for item in &written {
             self.tell(item);
@@ -334,8 +361,8 @@ impl Worker {
     fn tell(&self, item: &CommitItem) {
         match item {
             CommitItem::Turn(turn) => {
-                if turn.end.is_some() || turn.park.is_some() {
-                    self.hints.wakes().instances().ended(&turn.instance);
+                if (turn.end.is_some() && !turn.awaited) || turn.park.is_some() {
+                    self.hints.wakes().instances().look_at(&turn.instance);
                 }
                 for event in &turn.cancelled_activities {
                     let (instance, execution) = (turn.instance.clone(), turn.execution);
@@ -344,7 +371,7 @@ impl Worker {
             }
             CommitItem::Activity(activity) => {
                 if matches!(activity.outcome, ActivityOutcome::StandaloneEnded(_)) {
-                    self.hints.wakes().standalone().ended(&activity.key.instance);
+                    self.hints.wakes().standalone().look_at(&activity.key.instance);
                 }
             }
             CommitItem::Send(_) | CommitItem::Start(_) | CommitItem::Enqueue(_) => {}
@@ -384,7 +411,8 @@ fn makes_ready(item: &CommitItem, outcome: &CommitOutcome) -> bool {
         }
         CommitItem::Activity(activity) => matches!(activity.outcome, ActivityOutcome::Retry { .. }),
         CommitItem::Send(_) => false,
-        CommitItem::Start(_) | CommitItem::Enqueue(_) => true,
+        CommitItem::Start(_) => !matches!(outcome, CommitOutcome::Begun { .. }),
+        CommitItem::Enqueue(_) => true,
     };
     let due = match outcome {
         CommitOutcome::Done { more_work } => *more_work,

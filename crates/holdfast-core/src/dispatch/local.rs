@@ -1,6 +1,10 @@
 //! What a runtime can take of the work that its own process makes ready: by its next claim, or at once. It claims nothing.
 
-use std::{collections::BTreeSet, sync::Arc, time::Instant};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Instant,
+};
 
 use holdfast_replay::MessageBody;
 
@@ -11,16 +15,22 @@ use crate::{
     clock::Moment,
     config::ms,
     dispatch::Handlers,
-    lease::{TakesResults, TakesTasks},
+    lease::{TakesResults, TakesStarts, TakesTasks},
     liveness::{Claiming, Node, Standing},
     notify::LocalSlots,
-    store::{NodeKey, TagFilter, activity::ClaimedActivity, commit::NewActivity},
+    store::{
+        NodeKey, TagFilter,
+        activity::ClaimedActivity,
+        commit::{NewActivity, Start, StartLease},
+        turn::ClaimedTurn,
+    },
     turn::TurnRunner,
 };
 
 /// See the module.
 pub(crate) struct FreeSlots {
     orchestrations: BTreeSet<String>,
+    versions: BTreeSet<String>,
     handlers: BTreeSet<String>,
     tags: TagFilter,
     standing: Arc<Standing>,
@@ -28,6 +38,8 @@ pub(crate) struct FreeSlots {
     turns: Arc<TurnRunner>,
     activities: Arc<ActivityRunner>,
     lease_ms: i64,
+    turn_lease_ms: i64,
+    node: Arc<Mutex<NodeKey>>,
 }
 
 impl FreeSlots {
@@ -41,6 +53,7 @@ impl FreeSlots {
     ) -> Arc<Self> {
         let slots = Arc::new(Self {
             orchestrations: handlers.names().into_iter().collect(),
+            versions: handlers.exact().into_iter().collect(),
             handlers: handlers.activities.iter().cloned().collect(),
             tags: node.config.dispatch.worker_tag_filter.clone(),
             standing: Arc::clone(&node.standing),
@@ -48,12 +61,16 @@ impl FreeSlots {
             turns: Arc::clone(turns),
             activities: Arc::clone(activities),
             lease_ms: ms(node.config.lease.worker_lock_timeout),
+            turn_lease_ms: ms(node.config.lease.orchestrator_lock_timeout),
+            node: Arc::clone(&node.key),
         });
         let offered: Arc<dyn LocalSlots> = Arc::<Self>::clone(&slots);
         node.provider.hints().offer(&offered);
         let (tasks, results) = (Arc::downgrade(&slots), Arc::downgrade(&slots));
         turns.tasks_to(tasks);
         activities.results_to(results);
+        let starts: Weak<dyn TakesStarts> = Arc::<Self>::downgrade(&slots);
+        node.provider.starters().offer(starts);
         slots
     }
 }
@@ -77,6 +94,27 @@ impl TakesTasks for FreeSlots {
     }
 }
 
+impl TakesStarts for FreeSlots {
+    fn reserve(&self, start: &Start) -> Option<StartLease> {
+        let runs = match &start.version {
+            None => self.orchestrations.contains(&start.name),
+            Some(version) => self.versions.contains(&format!("{}@{version}", start.name)),
+        };
+        (runs && self.claims() && self.turns.reserve()).then(|| StartLease {
+            node: self.node.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            lease_ms: self.turn_lease_ms,
+        })
+    }
+
+    fn free(&self) {
+        self.turns.unreserve();
+    }
+
+    fn take(&self, turn: ClaimedTurn, node: NodeKey, asked_at: Instant) {
+        self.turns.begin_started(turn, &node, asked_at, self.claims());
+    }
+}
+
 impl TakesResults for FreeSlots {
     fn take(&self, instance: &str, execution: i64, results: Vec<(i32, MessageBody)>) -> bool {
         self.claims() && self.turns.begin(instance, execution, results)
@@ -97,6 +135,10 @@ impl LocalSlots for FreeSlots {
             Some(name) => self.orchestrations.contains(name),
             None => self.turns.knows(instance),
         }
+    }
+
+    fn is_under_way(&self, instance: &str) -> bool {
+        self.turns.is_under_way(instance)
     }
 
     fn runs_activity(&self, name: &str, tag: Option<&str>) -> bool {

@@ -1,11 +1,11 @@
-//! Work that stays in this process: activities that a turn queues and this node takes without a claim, and results that
-//! go straight to the next turn of their instance.
+//! Work that stays in this process: instances that are started here, activities that a turn queues and this node takes without
+//! a claim, and results that go straight to the next turn of their instance.
 //!
 //! Invariant: nothing depends on it. What is not taken here goes through the queues.
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::Instant,
@@ -13,7 +13,15 @@ use std::{
 
 use holdfast_replay::MessageBody;
 
-use crate::store::{NodeKey, activity::ClaimedActivity, commit::NewActivity};
+use crate::{
+    clock,
+    store::{
+        Fence, NodeKey,
+        activity::ClaimedActivity,
+        commit::{CommitOutcome, NewActivity, Start, StartLease},
+        turn::{ClaimedTurn, TurnStart},
+    },
+};
 
 /// Takes activities at once.
 pub trait TakesTasks: Send + Sync {
@@ -25,6 +33,90 @@ pub trait TakesTasks: Send + Sync {
 
     /// Tasks that were queued under a lease of this node.
     fn take(&self, tasks: Vec<ClaimedActivity>, node: NodeKey, asked_at: Instant);
+}
+
+/// Begins the first turns of new instances at once.
+pub trait TakesStarts: Send + Sync {
+    /// Keeps a slot for the first turn of an instance that is about to be started; its lease, or `None` when it goes through
+    /// the queue.
+    fn reserve(&self, start: &Start) -> Option<StartLease>;
+
+    /// A kept slot is free again: its turn begins now, or does not begin here.
+    fn free(&self);
+
+    /// A turn that is leased to this node.
+    fn take(&self, turn: ClaimedTurn, node: NodeKey, asked_at: Instant);
+}
+
+/// Who begins first turns in this process; each leaves by being dropped.
+#[derive(Default)]
+pub struct Starters(Mutex<Vec<Weak<dyn TakesStarts>>>);
+
+impl Starters {
+    /// Adds one.
+    pub fn offer(&self, taker: Weak<dyn TakesStarts>) {
+        let mut takers = self.lock();
+        takers.retain(|taker| taker.strong_count() > 0);
+        takers.push(taker);
+    }
+
+    /// Keeps a slot for the first turn of a start, and marks it with its lease, when somebody has one.
+    pub fn reserve(&self, start: &mut Start) -> Option<ReservedStart> {
+        let waits = start.parent.is_some() || start.delay_ms.is_some() || start.start_at_ms.is_some();
+        let takers: Vec<_> =
+            if waits { Vec::new() } else { self.lock().iter().filter_map(Weak::upgrade).collect() };
+        let (taker, lease) =
+            takers.into_iter().find_map(|taker| taker.reserve(start).map(|lease| (taker, lease)))?;
+        start.lease = Some(lease.clone());
+        Some(ReservedStart { taker, start: start.clone(), node: lease.node, asked_at: clock::now() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<dyn TakesStarts>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A slot kept for a first turn. It is free again when this is dropped.
+pub struct ReservedStart {
+    taker: Arc<dyn TakesStarts>,
+    start: Start,
+    node: NodeKey,
+    /// Before the commit was handed in.
+    asked_at: Instant,
+}
+
+impl ReservedStart {
+    /// Gives over the turn, when it is leased.
+    pub fn settled(self, outcome: &CommitOutcome) {
+        if let CommitOutcome::Begun { fence, now_ms } = outcome {
+            self.taker.take(first_turn(&self.start, *fence, *now_ms), self.node.clone(), self.asked_at);
+        }
+    }
+}
+
+impl Drop for ReservedStart {
+    fn drop(&mut self) {
+        self.taker.free();
+    }
+}
+
+/// The first turn of an instance, as a claim would have brought it.
+fn first_turn(start: &Start, fence: Fence, now_ms: i64) -> ClaimedTurn {
+    ClaimedTurn {
+        instance: start.instance.clone(),
+        fence,
+        deliveries: 1,
+        poisoned: false,
+        name: start.name.clone(),
+        version: start.version.clone(),
+        execution: 1,
+        history_len: 0,
+        parked: false,
+        last_fence: Fence(0),
+        start: Some(TurnStart { input: start.input.clone(), carried: None, custom_status: None }),
+        parent: None,
+        now_ms,
+    }
 }
 
 /// Takes results at once.

@@ -8,7 +8,7 @@ mod schedule;
 mod unregistered;
 
 pub use adoption::Adoption;
-pub use handover::{Reserved, TakesResults, TakesTasks};
+pub use handover::{Reserved, ReservedStart, Starters, TakesResults, TakesStarts, TakesTasks};
 pub use keeper::{Keeper, Kind};
 pub use returns::{Return, Returned, Returns};
 pub use schedule::{BUFFER_APPLIES_FROM, LeaseTimes};

@@ -3,7 +3,7 @@
 use crate::{
     error::Result,
     limits,
-    notify::{Wakes, Watches},
+    notify::{Hints, Wakes, Watches},
     pool::Session,
     store::{
         Statements,
@@ -19,6 +19,11 @@ pub trait Awaited: Send + Sync + 'static {
 
     /// Who waits.
     fn watches(wakes: &Wakes) -> &Watches;
+
+    /// Whether one goes on in this process, which tells its waiters of its end.
+    fn is_under_way(_hints: &Hints, _id: &str) -> bool {
+        false
+    }
 
     /// Those of the given ids that have ended.
     fn ended(
@@ -39,16 +44,16 @@ impl Awaited for Instances {
         wakes.instances()
     }
 
+    fn is_under_way(hints: &Hints, id: &str) -> bool {
+        hints.is_under_way(id)
+    }
+
     async fn ended(
         session: &Session,
         statements: &Statements,
         ids: &[String],
     ) -> Result<Vec<(String, InstanceRow)>> {
-        let ended = instance::ended(session, statements, ids).await?;
-        if ended.is_empty() {
-            return Ok(Vec::new());
-        }
-        let rows = instance::get(session, statements, &ended).await?;
+        let rows = instance::ended(session, statements, ids).await?;
         Ok(rows.into_iter().map(|row| (row.instance.clone(), row)).collect())
     }
 }

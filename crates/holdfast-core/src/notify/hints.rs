@@ -259,6 +259,12 @@ impl Hints {
         state.local.push(Arc::downgrade(slots));
     }
 
+    /// Whether a turn of this instance is in progress in this process, or will begin here without a claim.
+    pub fn is_under_way(&self, instance: &str) -> bool {
+        let local: Vec<Arc<dyn LocalSlots>> = self.lock().local.iter().filter_map(Weak::upgrade).collect();
+        local.iter().any(|slots| slots.is_under_way(instance))
+    }
+
     /// Somebody waits for the ends of instances.
     pub(super) fn join_waiters(self: &Arc<Self>) -> HintUser {
         self.enter(Use::Waiters)

@@ -10,6 +10,8 @@ pub trait LocalSlots: Send + Sync {
     fn free(&self) -> (usize, usize);
     /// Whether it runs turns of this instance; the name is not known for messages.
     fn runs_turn(&self, instance: &str, name: Option<&str>) -> bool;
+    /// Whether a turn of this instance is in progress here, or the next one will be in a moment.
+    fn is_under_way(&self, instance: &str) -> bool;
     /// Whether it runs this activity.
     fn runs_activity(&self, name: &str, tag: Option<&str>) -> bool;
 }
@@ -37,6 +39,7 @@ pub(super) fn left_over(items: &[CommitItem], local: &[&dyn LocalSlots]) -> u32 
 impl Taking<'_> {
     fn leaves(&mut self, item: &CommitItem) -> u32 {
         match item {
+            CommitItem::Start(start) if start.lease.is_some() => 0,
             CommitItem::Start(start) => self.turn(&start.instance, Some(&start.name)),
             CommitItem::Send(send) => self.turn(&send.instance, None),
             CommitItem::Activity(activity) => match activity.outcome {
@@ -112,6 +115,10 @@ mod tests {
 
         fn runs_turn(&self, _instance: &str, name: Option<&str>) -> bool {
             name == Some("mine")
+        }
+
+        fn is_under_way(&self, _instance: &str) -> bool {
+            false
         }
 
         fn runs_activity(&self, name: &str, tag: Option<&str>) -> bool {

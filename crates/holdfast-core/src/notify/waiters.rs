@@ -35,6 +35,7 @@ impl<E> Default for Waiting<E> {
 pub struct Waiters<A: Awaited> {
     waiting: Arc<Mutex<Waiting<A::End>>>,
     wakes: Arc<Wakes>,
+    hints: Arc<Hints>,
     worker: tokio::sync::Mutex<JoinSet<()>>,
 }
 
@@ -57,7 +58,12 @@ impl<A: Awaited> Waiters<A> {
         };
         let mut workers = JoinSet::new();
         workers.spawn(worker.run());
-        Self { waiting, wakes: Arc::clone(wakes), worker: tokio::sync::Mutex::new(workers) }
+        Self {
+            waiting,
+            wakes: Arc::clone(wakes),
+            hints: Arc::clone(hints),
+            worker: tokio::sync::Mutex::new(workers),
+        }
     }
 
     /// Waits for an end; `None` when `limit` runs out first, an error when the provider closes. Dropping the future gives up
@@ -72,12 +78,22 @@ impl<A: Awaited> Waiters<A> {
             waiting.by_id.entry(id.to_owned()).or_default().push(sender);
         }
         A::watches(&self.wakes).watch(id);
+        // What goes on here is told when it ends.
+        if !A::is_under_way(&self.hints, id) {
+            A::watches(&self.wakes).look_at(id);
+        }
         let _watch = Watch { waiters: self, id };
         match tokio::time::timeout(limit, receiver).await {
             Ok(Ok(end)) => Ok(Some(end)),
             Ok(Err(_)) => Err(closed()),
             Err(_) => Ok(None),
         }
+    }
+
+    /// What tells the waiters of one thing that it has ended.
+    pub fn teller(&self) -> impl Fn(&str, &A::End) + Send + Sync + use<A> {
+        let waiting = Arc::clone(&self.waiting);
+        move |id, end| tell(&waiting, id, end)
     }
 
     /// Ends the worker and every wait.
@@ -170,12 +186,17 @@ impl<A: Awaited> Worker<A> {
         let statements = &self.statements;
         let look = |session: Loan| async move { A::ended(&session, statements, ids).await };
         for (id, end) in self.pool.run(CallerClass::Ordinary, look).await? {
-            for sender in lock(&self.waiting).by_id.remove(&id).unwrap_or_default() {
-                // A waiter that ran out meanwhile is not interested any more.
-                let _ = sender.send(end.clone());
-            }
+            tell(&self.waiting, &id, &end);
         }
         Ok(())
+    }
+}
+
+fn tell<E: Clone>(waiting: &Mutex<Waiting<E>>, id: &str, end: &E) {
+    let senders = lock(waiting).by_id.remove(id).unwrap_or_default();
+    for sender in senders {
+        // A waiter that ran out meanwhile is not interested any more.
+        let _ = sender.send(end.clone());
     }
 }
 

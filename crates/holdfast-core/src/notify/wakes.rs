@@ -1,20 +1,24 @@
 //! Hints inside one process: commits wake the claimers and the waiters of the same provider.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::{
     notify::{Bell, Watches},
-    store::ActivityKey,
+    store::{ActivityKey, instance::InstanceRow},
 };
 
 /// Hears that a task is gone; says whether it still listens.
 type Gone = Box<dyn Fn(&ActivityKey) -> bool + Send + Sync>;
+
+/// Hears of the end of an instance that somebody waits for.
+type Told = Box<dyn Fn(InstanceRow) + Send + Sync>;
 
 /// The hints of one provider.
 #[derive(Default)]
 pub struct Wakes {
     claimers: Mutex<Vec<Weak<Bell>>>,
     gone: Mutex<Vec<Gone>>,
+    told: OnceLock<Told>,
     instances: Watches,
     standalone: Watches,
 }
@@ -54,6 +58,19 @@ impl Wakes {
         lock(&self.gone).retain(|gone| gone(key));
     }
 
+    /// Calls `told` for every end of this process that somebody waits for; the first caller only.
+    pub fn on_end(&self, told: impl Fn(InstanceRow) + Send + Sync + 'static) {
+        // Set once, by the provider.
+        let _ = self.told.set(Box::new(told));
+    }
+
+    /// An instance has ended in this process, so.
+    pub fn tell_end(&self, end: InstanceRow) {
+        if let Some(told) = self.told.get() {
+            told(end);
+        }
+    }
+
     /// Who waits for the ends of instances.
     pub fn instances(&self) -> &Watches {
         &self.instances
@@ -61,8 +78,8 @@ impl Wakes {
 
     /// Something ended elsewhere, whatever it was.
     pub fn ended_elsewhere(&self, id: &str) {
-        self.instances.ended(id);
-        self.standalone.ended(id);
+        self.instances.look_at(id);
+        self.standalone.look_at(id);
     }
 
     /// Anything may have ended elsewhere.

@@ -24,12 +24,12 @@ struct Watched {
 impl Watches {
     /// Somebody waits for an end.
     pub fn watch(&self, id: &str) {
-        let mut watched = self.lock();
-        let entry = watched.entry(id.to_owned()).or_default();
-        entry.watchers += 1;
-        entry.fresh = true;
-        drop(watched);
-        self.news.notify_one();
+        self.lock().entry(id.to_owned()).or_default().watchers += 1;
+    }
+
+    /// Whether somebody waits for it.
+    pub fn is_watched(&self, id: &str) -> bool {
+        self.lock().contains_key(id)
     }
 
     /// Somebody does not wait any more.
@@ -43,8 +43,8 @@ impl Watches {
         }
     }
 
-    /// One ended in this process.
-    pub fn ended(&self, id: &str) {
+    /// One is worth a look: newly watched, or ended in this process.
+    pub fn look_at(&self, id: &str) {
         if let Some(entry) = self.lock().get_mut(id) {
             entry.fresh = true;
             self.news.notify_one();
@@ -98,12 +98,12 @@ mod tests {
     #[test]
     fn only_watched_ids_are_remembered_and_told_once() {
         let watches = Watches::default();
-        watches.ended("unknown");
+        watches.look_at("unknown");
         assert!(watches.fresh().is_empty());
         watches.watch("a");
-        assert_eq!(watches.fresh(), ["a"]);
+        assert!(watches.is_watched("a"));
         assert!(watches.fresh().is_empty());
-        watches.ended("a");
+        watches.look_at("a");
         assert_eq!(watches.fresh(), ["a"]);
         watches.unwatch("a");
         assert!(watches.watched().is_empty());

@@ -205,7 +205,7 @@ fn body_of(message: &[u8]) -> Option<usize> {
 fn refusal() -> Vec<u8> {
     let fields = b"SERROR\0VERROR\0C25P02\0Mcurrent transaction is aborted, commands ignored until end of transaction block\0\0";
     let length = u32::try_from(fields.len() + 4).unwrap_or(u32::MAX);
-    [&[b'E'], &length.to_be_bytes()[..], fields].concat()
+    [b"E", &length.to_be_bytes()[..], fields].concat()
 }
 
 #[cfg(test)]

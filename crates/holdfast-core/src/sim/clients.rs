@@ -28,7 +28,16 @@ impl World {
                 self.scene.starts_left -= 1;
                 self.scene.starts.push(start.clone());
                 self.scene.calls_open += 1;
-                client.start_instance(start);
+                // Also where it runs: there its first turn begins at once.
+                let number = usize::try_from(self.dice.below(self.processes.len() as u64)).unwrap_or(0);
+                match &mut self.processes[number] {
+                    Some(process) if process.stopped_until == 0 => process.start_instance(start),
+                    _ => {
+                        if let Some(client) = &mut self.processes[0] {
+                            client.start_instance(start);
+                        }
+                    }
+                }
             }
             4 if !self.scene.starts.is_empty() => {
                 let which = self.dice.below(self.scene.starts.len() as u64);

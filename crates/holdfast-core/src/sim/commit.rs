@@ -14,7 +14,7 @@ use crate::{
         ActivityKey, Fence,
         commit::{
             ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, HandedTask, RIDE_PATIENCE_MS, Send,
-            SettledTurn, Start, TurnCommit, TurnEnd,
+            SettledTurn, TurnCommit, TurnEnd,
         },
         replay_version,
     },
@@ -32,6 +32,7 @@ impl Model {
         if again && self.mutant != Mutant::Forgetful {
             self.find_settled(items, &mut decided);
             self.release_handed(items);
+            self.release_begun(items);
         }
         let ended = self.end_activities(items);
         let used_up = self.decide(items, &ended, again, &mut decided);
@@ -144,9 +145,7 @@ impl Model {
                 CommitItem::Turn(turn) if self.passes(turn) => {
                     wanted.extend(turn.starts.iter().map(|start| start.instance.clone()));
                 }
-                CommitItem::Send(Send { instance, .. }) | CommitItem::Start(Start { instance, .. }) => {
-                    wanted.insert(instance.clone());
-                }
+                CommitItem::Send(Send { instance, .. }) => _ = wanted.insert(instance.clone()),
                 _ => {}
             }
         }

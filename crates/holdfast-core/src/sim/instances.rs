@@ -1,6 +1,6 @@
 //! What a commit batch of the model does to instances: starts, messages, changes of state.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use holdfast_replay::MessageBody;
 
@@ -8,7 +8,10 @@ use super::{
     commit::Standing,
     model::{ClosedRow, InboxRow, InstanceRow, Model},
 };
-use crate::store::commit::{CommitItem, CommitOutcome, Send, Start, TurnCommit, TurnEnd, taken_error};
+use crate::store::{
+    Fence,
+    commit::{CommitItem, CommitOutcome, Send, Start, StartLease, TurnCommit, TurnEnd, taken_error},
+};
 
 impl Model {
     pub(super) fn start_instances(
@@ -17,24 +20,33 @@ impl Model {
         standing: &[Standing<'_>],
         outcomes: &mut [CommitOutcome],
     ) {
-        let mut created = BTreeSet::new();
+        let mut created = BTreeMap::new();
         let clients = || {
             items.iter().enumerate().filter_map(|(index, item)| match item {
                 CommitItem::Start(start) => Some((index, start)),
                 _ => None,
             })
         };
+        let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
         for (_, start) in clients() {
-            if self.start(start) {
-                created.insert(start.instance.clone());
+            *ids.entry(&start.instance).or_default() += 1;
+        }
+        // One batch gives one lease: the first that a start names.
+        let mut begins = None;
+        for (_, start) in clients() {
+            let lease = start.lease.as_ref().filter(|_| ids[start.instance.as_str()] == 1);
+            let lease = lease.filter(|lease| *begins.get_or_insert(*lease) == *lease);
+            if let Some(outcome) = self.start(start, lease) {
+                created.insert(start.instance.clone(), outcome);
             }
         }
         for start in standing.iter().flat_map(|(_, turn)| &turn.starts) {
-            self.start(start);
+            self.start(start, None);
         }
         for (index, start) in clients() {
+            let made = created.remove(&start.instance);
             outcomes[index] = match self.instances.get(&start.instance) {
-                _ if created.remove(&start.instance) => CommitOutcome::Created,
+                _ if made.is_some() => made.unwrap_or(CommitOutcome::Unsettled),
                 Some(row) => {
                     let same = row.name == start.name && self.started_with(start, row);
                     CommitOutcome::Exists { same }
@@ -57,12 +69,14 @@ impl Model {
         }
     }
 
-    /// Whether the instance was made.
-    fn start(&mut self, start: &Start) -> bool {
-        let unnamed = self.turns.get(&start.instance).is_some_and(|row| row.name.is_none());
-        if !unnamed || self.instances.contains_key(&start.instance) {
-            return false;
+    /// What became of a start that made its instance. It is leased only where no message waits for it.
+    fn start(&mut self, start: &Start, lease: Option<&StartLease>) -> Option<CommitOutcome> {
+        let named = self.turns.get(&start.instance).is_some_and(|row| row.name.is_some());
+        if named || self.instances.contains_key(&start.instance) {
+            return None;
         }
+        let lease =
+            lease.filter(|lease| !self.turns.contains_key(&start.instance) && self.is_node(&lease.node));
         let now = self.now;
         let starts_at = start.start_at_ms.or(start.delay_ms.map(|delay| now + delay));
         let instance = InstanceRow {
@@ -75,14 +89,42 @@ impl Model {
             ..InstanceRow::default()
         };
         self.instances.insert(start.instance.clone(), instance);
-        if let Some(row) = self.turns.get_mut(&start.instance) {
-            row.name = Some(start.name.clone());
-            row.version.clone_from(&start.version);
-            row.lease.due_at = starts_at.map_or(now, |at| at.max(now));
-            row.starts_at = starts_at;
-        }
+        let fence = if lease.is_some() { self.next_fence() } else { 0 };
+        let row = self.turns.entry(start.instance.clone()).or_default();
+        row.execution = 1;
+        row.name = Some(start.name.clone());
+        row.version.clone_from(&start.version);
+        row.lease.due_at = starts_at.map_or(now, |at| at.max(now));
+        row.starts_at = starts_at;
         self.dirty.insert(start.instance.clone());
-        true
+        let Some(StartLease { node, lease_ms }) = lease else { return Some(CommitOutcome::Created) };
+        row.lease.due_at = now + lease_ms;
+        row.lease.fence = fence;
+        row.lease.owner = Some((node.id.clone(), node.epoch));
+        row.lease.leased_at = now;
+        row.lease.deliveries = 1;
+        Some(CommitOutcome::Begun { fence: Fence(fence), now_ms: now })
+    }
+
+    /// First turns that an earlier run of these starts leased to a node that did not hear of it.
+    pub(super) fn release_begun(&mut self, items: &[CommitItem]) {
+        for item in items {
+            let CommitItem::Start(Start { instance, lease: Some(StartLease { node, .. }), .. }) = item else {
+                continue;
+            };
+            if items.iter().any(|item| matches!(item, CommitItem::Turn(turn) if turn.instance == *instance)) {
+                continue;
+            }
+            let (fence, now) = (self.next_fence(), self.now);
+            let Some(row) = self.turns.get_mut(instance) else { continue };
+            let first = row.lease.deliveries == 1 && row.lease.last_fence == 0 && row.history_len == 0;
+            if first && row.lease.owner.as_ref() == Some(&(node.id.clone(), node.epoch)) {
+                row.lease.disown();
+                row.lease.fence = fence;
+                row.lease.due_at = now;
+                self.dirty.insert(instance.clone());
+            }
+        }
     }
 
     fn refuse_child(&mut self, start: &Start) {

@@ -48,6 +48,8 @@ pub(super) struct Process {
     /// Not run before.
     pub(super) stopped_until: u64,
     pub(super) told: Arc<Mutex<Vec<Told>>>,
+    /// Calls of clients in it whose outcome was not heard yet.
+    pub(super) calls_open: u64,
     begin: Instant,
     born: u64,
     chance: u64,
@@ -83,6 +85,7 @@ impl Process {
             clock: born,
             stopped_until: 0,
             told: Arc::default(),
+            calls_open: 0,
             begin,
             born,
             chance: seed,
@@ -116,6 +119,7 @@ impl Process {
     }
 
     pub(super) fn start_instance(&mut self, start: Start) {
+        self.calls_open += 1;
         let told = Arc::clone(&self.told);
         self.spawn(move |provider| async move {
             let mut outcomes = Client::new(provider).start(vec![start.clone()]).await;
@@ -126,6 +130,7 @@ impl Process {
     }
 
     pub(super) fn raise(&mut self, instance: String, name: &'static str, number: u64) {
+        self.calls_open += 1;
         let told = Arc::clone(&self.told);
         self.spawn(move |provider| async move {
             let data = holdfast_replay::Payload::of(&number);
@@ -136,6 +141,7 @@ impl Process {
     }
 
     pub(super) fn cancel(&mut self, instance: String) {
+        self.calls_open += 1;
         let told = Arc::clone(&self.told);
         self.spawn(move |provider| async move {
             let body = holdfast_replay::MessageBody::CancelRequested { reason: "wanted".to_owned() };

@@ -162,6 +162,8 @@ impl World {
         if let Some(process) = self.processes[number].take() {
             self.log(|| format!("{} is killed", process.name));
             self.scene.take_ledger(&process);
+            // Nobody hears of them any more.
+            self.scene.calls_open -= process.calls_open;
         }
     }
 
@@ -240,7 +242,7 @@ impl World {
 
     /// What a process told: a body that kills it, clients' calls.
     fn listen(&mut self, number: usize) {
-        let Some(process) = &self.processes[number] else { return };
+        let Some(process) = &mut self.processes[number] else { return };
         if process.ground.lock().killed {
             self.kill(number);
             let pause = self.dice.between(200, 5_000);
@@ -249,6 +251,7 @@ impl World {
         }
         let told: Vec<Told> =
             std::mem::take(&mut *process.told.lock().unwrap_or_else(PoisonError::into_inner));
+        process.calls_open -= told.len() as u64;
         for told in told {
             self.scene.calls_open -= 1;
             if let Err((invariant, text)) = self.scene.hear(told, &self.oracle) {

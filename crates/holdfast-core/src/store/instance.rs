@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// An instance as a client sees it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields say what they are")]
 pub struct InstanceRow {
     pub instance: String,
@@ -42,10 +42,9 @@ pub async fn get(session: &Session, statements: &Statements, ids: &[String]) -> 
     session.query(&statements.instance_get, &[&ids]).await?.iter().map(instance_row).collect()
 }
 
-/// Those of the given ids that have ended or are parked, for waiters: one index look-up each, no payload.
-pub async fn ended(session: &Session, statements: &Statements, ids: &[String]) -> Result<Vec<String>> {
-    let rows = session.query(&statements.instance_list_ended, &[&ids]).await?;
-    rows.iter().map(|row| column(row, "instance")).collect()
+/// Those of the given ids that have ended or are parked, for waiters: one index look-up each.
+pub async fn ended(session: &Session, statements: &Statements, ids: &[String]) -> Result<Vec<InstanceRow>> {
+    session.query(&statements.instance_list_ended, &[&ids]).await?.iter().map(instance_row).collect()
 }
 
 /// History of one execution as stored.
@@ -59,7 +58,7 @@ pub async fn read_history(
     rows.iter().map(stored_event).collect()
 }
 
-fn instance_row(row: &Row) -> Result<InstanceRow> {
+pub(super) fn instance_row(row: &Row) -> Result<InstanceRow> {
     Ok(InstanceRow {
         instance: column(row, "instance")?,
         name: column(row, "name")?,

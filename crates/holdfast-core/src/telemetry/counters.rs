@@ -43,6 +43,7 @@ counters! {
     turns_claimed = "turnsClaimed": "Turns claimed.",
     activities_claimed = "activitiesClaimed": "Activities claimed.",
     history_rows_read = "historyRowsRead": "History rows read for cold turns.",
+    local_starts = "localStarts": "First turns that began without a claim, in the process that started their instance.",
     local_turns = "localTurns": "Turns that began without a claim, with a result of this process.",
     warm_turns = "warmTurns": "Turns run on a live frame.",
     cold_turns = "coldTurns": "Turns replayed from history.",

@@ -5,12 +5,15 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use holdfast_replay::{Execution, FrameId};
 
-use crate::store::{Fence, NodeKey, turn::ClaimedTurn};
+use crate::{
+    clock,
+    store::{Fence, NodeKey, turn::ClaimedTurn},
+};
 
 /// What must be equal for a frame to be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +32,11 @@ pub(crate) struct LiveFrame {
     /// Its id in JavaScript.
     pub(crate) frame: FrameId,
     /// Its execution as Rust sees it.
-    pub(crate) execution: Execution,
+    pub(crate) execution: Box<Execution>,
     /// What its last commit left behind.
     pub(crate) proof: Proof,
     /// The next turn, if it begins here before anybody claims the instance.
-    pub(crate) next: Option<Next>,
+    pub(crate) next: Option<Box<Next>>,
 }
 
 /// A turn that may begin without a claim: its row has this fence and no owner, until somebody claims it.
@@ -102,6 +105,12 @@ impl FrameCache {
         let live = &self.frames.get(instance)?.live;
         let begins = live.next.is_some() && live.proof.execution == execution;
         if begins { self.remove(instance) } else { None }
+    }
+
+    /// Whether the last turn of this instance was settled here so short a time ago, and its next one may begin here.
+    pub(crate) fn settled_within(&self, instance: &str, time: Duration) -> bool {
+        let next = self.frames.get(instance).and_then(|entry| entry.live.next.as_ref());
+        next.is_some_and(|next| clock::since(next.since) < time)
     }
 
     /// Whether a frame of this instance is kept.

@@ -109,6 +109,7 @@ fn empty(claimed: &ClaimedTurn, node: &NodeKey, version: &str) -> TurnCommit {
         park: None,
         unparks: claimed.parked,
         poisoned: claimed.poisoned,
+        awaited: false,
     }
 }
 

@@ -11,6 +11,7 @@ use holdfast_replay::{Execution, FrameId};
 
 use crate::{
     lease::Adoption,
+    limits,
     store::{Fence, NodeKey, turn::ClaimedTurn},
     turn::{FrameCache, LiveFrame, Proof},
 };
@@ -31,7 +32,7 @@ pub(crate) struct Flight {
     /// Its frame.
     pub(crate) frame: FrameId,
     /// Its execution; absent while its result is being committed.
-    pub(crate) execution: Option<Execution>,
+    pub(crate) execution: Option<Box<Execution>>,
     /// Inbox rows that its commit deletes.
     pub(crate) consumed: Vec<i64>,
     /// Activities whose results it was given before they were committed, by scheduling event.
@@ -52,7 +53,7 @@ impl Flight {
 /// All turns in progress and the live frames of one runtime.
 #[derive(Debug)]
 pub(crate) struct TurnTable {
-    flights: BTreeMap<String, Flight>,
+    flights: BTreeMap<String, Box<Flight>>,
     /// How many of them began without a claim.
     local: usize,
     /// Orchestrations of which every turn is claimed; they are registered, so there are few.
@@ -130,7 +131,7 @@ impl TurnTable {
     pub(crate) fn insert(&mut self, flight: Flight) {
         self.frames.insert(flight.frame, flight.claimed.instance.clone());
         self.local += usize::from(flight.is_local());
-        if let Some(old) = self.flights.insert(flight.claimed.instance.clone(), flight) {
+        if let Some(old) = self.flights.insert(flight.claimed.instance.clone(), Box::new(flight)) {
             self.local -= usize::from(old.is_local());
         }
     }
@@ -138,7 +139,7 @@ impl TurnTable {
     /// The flight whose frame answers.
     pub(crate) fn by_frame(&mut self, frame: FrameId) -> Option<&mut Flight> {
         let instance = self.frames.get(&frame)?;
-        self.flights.get_mut(instance)
+        self.flights.get_mut(instance).map(|flight| &mut **flight)
     }
 
     /// Whether its turns run here: one is in progress, or its frame is kept.
@@ -146,18 +147,23 @@ impl TurnTable {
         self.flights.contains_key(instance) || self.cache.contains(instance)
     }
 
+    /// Whether a turn is in progress, or the last one ended a moment ago.
+    pub(crate) fn is_under_way(&self, instance: &str) -> bool {
+        self.flights.contains_key(instance) || self.cache.settled_within(instance, limits::UNDER_WAY)
+    }
+
     /// The flight under this lease.
     pub(crate) fn by_fence(&self, fence: Fence) -> Option<&Flight> {
-        self.flights.values().find(|flight| flight.claimed.fence == fence)
+        self.flights().find(|flight| flight.claimed.fence == fence)
     }
 
     /// The flight of an instance.
     pub(crate) fn by_instance(&self, instance: &str) -> Option<&Flight> {
-        self.flights.get(instance)
+        self.flights.get(instance).map(|flight| &**flight)
     }
 
     /// The execution is back from making its activation and waits for the answer.
-    pub(crate) fn give_execution(&mut self, instance: &str, execution: Execution) {
+    pub(crate) fn give_execution(&mut self, instance: &str, execution: Box<Execution>) {
         if let Some(flight) = self.flights.get_mut(instance) {
             flight.execution = Some(execution);
         }
@@ -171,7 +177,7 @@ impl TurnTable {
 
     /// All turns in progress.
     pub(crate) fn flights(&self) -> impl Iterator<Item = &Flight> {
-        self.flights.values()
+        self.flights.values().map(|flight| &**flight)
     }
 
     /// Instances in progress.
@@ -183,7 +189,7 @@ impl TurnTable {
         let flight = self.flights.remove(instance)?;
         self.frames.remove(&flight.frame);
         self.local -= usize::from(flight.is_local());
-        Some(flight)
+        Some(*flight)
     }
 
     /// Keeps a frame after its turn was settled; returns the frames that had to go.
@@ -250,7 +256,7 @@ mod tests {
             isolated: false,
             since: Instant::now(),
             frame,
-            execution: running.then(|| Execution::begin("i".to_owned(), 1, start, 0)),
+            execution: running.then(|| Box::new(Execution::begin("i".to_owned(), 1, start, 0))),
             consumed: Vec::new(),
             results: Vec::new(),
             refused: false,

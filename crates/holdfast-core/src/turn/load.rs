@@ -131,12 +131,12 @@ pub(super) fn execution(
     version: &str,
     limits: Limits,
     stored: Result<Vec<StoredEvent>>,
-) -> Result<Execution> {
+) -> Result<Box<Execution>> {
     let (instance, stored) = (claimed.instance.clone(), stored?);
     if claimed.history_len == 0 {
         let start = start_info(claimed, version)?;
         let begun = Execution::begin(instance, claimed.execution, start, claimed.now_ms);
-        return Ok(begun.bounded_by(limits));
+        return Ok(Box::new(begun.bounded_by(limits)));
     }
     if stored.len() as i64 != i64::from(claimed.history_len) {
         let text = format!(
@@ -151,7 +151,7 @@ pub(super) fn execution(
         |error| Error::new(ErrorKind::Corrupt, format!("read history of {instance:?}")).caused_by(error);
     let events = decoded.map_err(corrupt)?;
     let replayed = Execution::replay(instance.clone(), claimed.execution, events).map_err(corrupt)?;
-    Ok(replayed.bounded_by(limits))
+    Ok(Box::new(replayed.bounded_by(limits)))
 }
 
 fn start_info(claimed: &ClaimedTurn, version: &str) -> Result<StartInfo> {

@@ -1,11 +1,12 @@
-//! Turns that begin without a claim: with results of activities that have just ended here, on a frame that is still the
-//! instance's last word.
+//! Turns that begin without a claim: the first turns of instances that are started here, under a lease of their own, and turns
+//! with results of activities that have just ended here, on a frame that is still the instance's last word.
 //!
-//! Such a turn holds no lease. It is settled under the fence that the last one left behind, as long as nobody has claimed
+//! The latter hold no lease: such a turn is settled under the fence that the last one left behind, as long as nobody has claimed
 //! the row: whoever claims it first has it, and the results are in the inbox then. The code of a local step runs under a lease
 //! only, so JavaScript abandons such a turn when it comes to one; from then on turns of that orchestration are claimed.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Weak, atomic::Ordering},
     time::Instant,
 };
@@ -14,14 +15,14 @@ use holdfast_replay::{Activation, Message, MessageBody};
 
 use crate::{
     clock,
-    lease::TakesTasks,
+    lease::{Kind, Return, TakesTasks},
     store::{
         ActivityKey, NodeKey,
         activity::ClaimedActivity,
         commit::{HandedTask, NewActivity, TurnCommit},
         turn::ClaimedTurn,
     },
-    turn::{Flight, LiveFrame, Next, TurnRunner},
+    turn::{Flight, LiveFrame, Next, TurnRunner, load::Loaded, park::Unreadable},
 };
 
 impl TurnRunner {
@@ -39,6 +40,47 @@ impl TurnRunner {
     /// Who takes the activities of a turn; nobody when it may be what kills its process.
     pub(super) fn taker(&self, isolated: bool) -> Option<Arc<dyn TakesTasks>> {
         if isolated { None } else { self.tasks.get().and_then(Weak::upgrade) }
+    }
+
+    /// Keeps a slot for the first turn of an instance that is about to be started, if one is free; while older work waits in the
+    /// queue never more than every second one.
+    pub(crate) fn reserve(&self) -> bool {
+        let free = self.slots.saturating_sub(self.lock().len());
+        let most = if self.backlog.load(Ordering::Acquire) { free / 2 } else { free };
+        let keep = |kept: usize| (kept < most).then_some(kept + 1);
+        self.reserved.fetch_update(Ordering::AcqRel, Ordering::Acquire, keep).is_ok()
+    }
+
+    /// A kept slot is free again.
+    pub(crate) fn unreserve(&self) {
+        self.reserved.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Begins the first turn of an instance that was started under a lease of this node. When this node claims nothing any more
+    /// it goes back, as a turn does that cannot begin.
+    pub(crate) fn begin_started(
+        self: &Arc<Self>,
+        claimed: ClaimedTurn,
+        node: &NodeKey,
+        asked_at: Instant,
+        claims: bool,
+    ) {
+        let fence = claimed.fence;
+        self.keeper.hold(Kind::Turn, fence, asked_at);
+        if !claims {
+            return self.returns.push(Kind::Turn, fence, Return::Unstarted);
+        }
+        self.counters.orch_items_fetched.add(1);
+        self.provider.counters().local_starts.add(1);
+        self.provider.counters().cold_turns.add(1);
+        let nothing = &mut Loaded::default();
+        let (activations, unreadable) = self.activate(vec![claimed], BTreeMap::new(), nothing, node, false);
+        self.outbox.push(activations, Vec::new());
+        for Unreadable { claimed, .. } in unreadable {
+            // A claim reads it again, and sets it aside.
+            self.take_out(&claimed.instance);
+            self.returns.push(Kind::Turn, fence, Return::Unstarted);
+        }
     }
 
     /// Begins the next turn of an instance with these results, or those of them that it waits for; false when it cannot
@@ -71,7 +113,7 @@ impl TurnRunner {
         self.provider.counters().local_turns.add(1);
         self.provider.counters().warm_turns.add(1);
         let activation = Activation { unleased: true, ..execution.activation(frame) };
-        let Next { claimed, node, version, .. } = next;
+        let Next { claimed, node, version, .. } = *next;
         table.insert(Flight {
             claimed: ClaimedTurn { now_ms, ..claimed },
             node,

@@ -10,7 +10,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Instant,
 };
@@ -69,6 +69,8 @@ pub(crate) struct TurnRunner {
     max_attempts: u32,
     limits: Limits,
     pub(super) tasks: OnceLock<Weak<dyn TakesTasks>>,
+    /// Slots kept for instances that are about to be started.
+    pub(super) reserved: AtomicUsize,
     /// The last claim left turns of others in the queue.
     pub(super) backlog: AtomicBool,
 }
@@ -95,6 +97,7 @@ impl TurnRunner {
             max_attempts,
             limits,
             tasks: OnceLock::new(),
+            reserved: AtomicUsize::new(0),
             backlog: AtomicBool::new(false),
         }
     }
@@ -104,7 +107,7 @@ impl TurnRunner {
     pub(crate) fn free(&self) -> usize {
         let table = self.lock();
         let kept = if self.backlog.load(Ordering::Acquire) { self.slots.div_ceil(8) } else { 0 };
-        let free = self.slots.saturating_sub(table.len());
+        let free = self.slots.saturating_sub(table.len() + self.reserved.load(Ordering::Acquire));
         free.max(kept.saturating_sub(table.claimed()))
     }
 
@@ -116,6 +119,12 @@ impl TurnRunner {
     /// Whether turns of this instance run here.
     pub(crate) fn knows(&self, instance: &str) -> bool {
         self.lock().knows(instance)
+    }
+
+    /// Whether a turn of this instance is in progress here, or its next one may begin without a claim: its last one ended a
+    /// moment ago.
+    pub(crate) fn is_under_way(&self, instance: &str) -> bool {
+        self.lock().is_under_way(instance)
     }
 
     /// Whether an isolated turn is in progress.
@@ -316,7 +325,7 @@ impl TurnRunner {
         counters.cold_turns.add((all - warm) as u64);
     }
 
-    fn activate(
+    pub(super) fn activate(
         self: &Arc<Self>,
         fresh: Vec<ClaimedTurn>,
         mut live: BTreeMap<String, LiveFrame>,

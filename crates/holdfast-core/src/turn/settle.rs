@@ -31,7 +31,7 @@ use crate::{
 /// What is kept of a turn until the outcome of its commit is known.
 struct Left {
     /// Becomes a live frame.
-    execution: Option<Execution>,
+    execution: Option<Box<Execution>>,
     /// What is tried when a cancellation is refused.
     rescue: Option<TurnCommit>,
     park: Option<Park>,
@@ -42,7 +42,7 @@ struct Left {
 
 impl TurnRunner {
     /// Commits what a turn decided.
-    pub(super) fn settle(self: &Arc<Self>, frame: FrameId, execution: Execution, result: TurnResult) {
+    pub(super) fn settle(self: &Arc<Self>, frame: FrameId, execution: Box<Execution>, result: TurnResult) {
         let (mut commit, poisoned, isolated) = {
             let mut table = self.lock();
             let Some(flight) = table.by_frame(frame) else { return };
@@ -67,7 +67,7 @@ impl TurnRunner {
     pub(super) fn submit(
         self: &Arc<Self>,
         commit: TurnCommit,
-        execution: Option<Execution>,
+        execution: Option<Box<Execution>>,
         reserved: Reserved,
     ) {
         let ended = commit.end.is_some();
@@ -87,7 +87,10 @@ impl TurnRunner {
             CommitItem::Turn(Box::new(commit)),
             Box::new(move |outcome| {
                 let settled = AssertUnwindSafe(|| {
-                    if matches!(outcome, Ok(CommitOutcome::Done { .. } | CommitOutcome::Settled(_))) {
+                    if matches!(
+                        outcome,
+                        Ok(CommitOutcome::Done { .. } | CommitOutcome::Settled(_) | CommitOutcome::Ended(_))
+                    ) {
                         tally.add_to(&runner.counters);
                     }
                     Arc::clone(&runner).settled(&instance, fence, proof, left, outcome);
@@ -120,7 +123,9 @@ impl TurnRunner {
         let Some(flight) = self.take_out(instance) else { return };
         let mut evict = vec![flight.frame];
         match outcome {
-            Ok(outcome @ (CommitOutcome::Done { .. } | CommitOutcome::Settled(_))) => {
+            Ok(
+                outcome @ (CommitOutcome::Done { .. } | CommitOutcome::Settled(_) | CommitOutcome::Ended(_)),
+            ) => {
                 self.provider.counters().turns_settled.add(1);
                 if let Some(park) = &left.park {
                     self.tell_parked(&flight, park);
@@ -186,7 +191,7 @@ impl TurnRunner {
 }
 
 /// The turn that may follow without a claim.
-fn next(flight: Flight, proof: Proof, settled: &SettledTurn) -> Next {
+fn next(flight: Flight, proof: Proof, settled: &SettledTurn) -> Box<Next> {
     let Flight { claimed, node, version, .. } = flight;
     let claimed = ClaimedTurn {
         fence: settled.next,
@@ -200,5 +205,5 @@ fn next(flight: Flight, proof: Proof, settled: &SettledTurn) -> Next {
         now_ms: settled.now_ms,
         ..claimed
     };
-    Next { claimed, node, version, since: clock::now() }
+    Box::new(Next { claimed, node, version, since: clock::now() })
 }

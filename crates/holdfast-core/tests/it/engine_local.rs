@@ -91,7 +91,8 @@ impl Hand {
     async fn claimed_again(&self) {
         let counters = self.provider.counters();
         let claimed = async {
-            while counters.turns_claimed.get() < 2 {
+            // The first turn began with its start, or was claimed.
+            while counters.turns_claimed.get() + counters.local_starts.get() < 2 {
                 tokio::task::yield_now().await;
             }
             let looks = counters.looks.get();

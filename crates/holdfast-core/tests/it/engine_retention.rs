@@ -164,7 +164,7 @@ async fn claims_that_near_a_lease_are_told() {
     let world = World::new(steps(), config).await;
     world.provider.events().listen(Arc::new(|| {}));
     for number in 0..40 {
-        world.start(&format!("s{number}"), "steps", json!(1)).await;
+        world.start_queued(&format!("s{number}"), "steps", json!(1)).await;
         world.output(&format!("s{number}")).await;
     }
     let told = world.heard("claims-slow");

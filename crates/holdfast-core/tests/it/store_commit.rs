@@ -352,7 +352,8 @@ async fn failed_and_cancelled_ends_keep_their_error() {
     rows.sort_by(|a, b| a.instance.cmp(&b.instance));
     let told: Vec<_> = rows.iter().map(|row| (row.status.as_str(), row.error.is_some())).collect();
     assert_eq!(told, [("Cancelled", true), ("Failed", true), ("Running", false)]);
-    let mut ended = instance::ended(&store.session, &store.statements, &ids).await.expect("ids");
+    let ended = instance::ended(&store.session, &store.statements, &ids).await.expect("ids");
+    let mut ended: Vec<String> = ended.into_iter().map(|row| row.instance).collect();
     ended.sort();
     assert_eq!(ended, ["c", "f"]);
 }

@@ -118,6 +118,12 @@ impl Store {
             .unwrap_or_else(|error| panic!("commit: {}", error.full_text()))
     }
 
+    /// A first run: in one flight when everything stands.
+    pub(crate) async fn commit_first(&self, batch: &[CommitItem]) -> Vec<CommitOutcome> {
+        let outcomes = commit::commit(&self.session, &self.statements, batch, false).await;
+        outcomes.unwrap_or_else(|error| panic!("commit: {}", error.full_text()))
+    }
+
     pub(crate) async fn commit_one(&self, item: CommitItem) -> CommitOutcome {
         self.commit(&[item]).await.pop().expect("one outcome")
     }
@@ -296,6 +302,7 @@ pub(crate) fn turn_of(claimed: &ClaimedTurn, node: &NodeKey) -> TurnCommit {
         park: None,
         unparks: false,
         poisoned: false,
+        awaited: false,
     };
     if claimed.history_len == 0 {
         turn.append("OrchestrationStarted", None);

@@ -77,6 +77,10 @@ pub(super) fn outcomes(outcomes: &[CommitOutcome]) -> Vec<Line> {
     let mut lines = Vec::new();
     for (index, outcome) in outcomes.iter().enumerate() {
         let key = format!("item {index:03}");
+        if let CommitOutcome::Begun { fence, now_ms } = outcome {
+            lines.push(Line::new(key, format!("begun, now={now_ms}")).with_fences(&[fence.0]));
+            continue;
+        }
         let CommitOutcome::Settled(settled) = outcome else {
             lines.push(Line::new(key, format!("{outcome:?}")));
             continue;

@@ -14,7 +14,7 @@ use crate::store::{
     ActivityKey,
     commit::{
         ActivityCommit, ActivityEnd, ActivityOutcome, CommitItem, CommitOutcome, Enqueue, NewStandalone,
-        Send, Start,
+        Send, Start, StartLease,
     },
 };
 
@@ -30,18 +30,7 @@ impl Run<'_> {
         let dedup_key = (!self.dice.one_in(3)).then(|| format!("k{}", self.dice.below(6)));
         match self.dice.below(8) {
             6..=7 => self.enqueue(),
-            0..=2 => CommitItem::Start(Start {
-                instance,
-                name: any_name(&mut self.dice),
-                version: self.dice.one_in(3).then(|| "1".to_owned()),
-                input: self.dice.below(2).to_string(),
-                delay_ms: self.dice.one_in(5).then(|| self.dice.below(2_000).cast_signed()),
-                start_at_ms: self
-                    .dice
-                    .one_in(8)
-                    .then(|| self.sides.model.now - 500 + self.dice.below(2_000).cast_signed()),
-                ..Start::default()
-            }),
+            0..=2 => CommitItem::Start(self.client_start(instance)),
             3 => {
                 let body = MessageBody::CancelRequested { reason: "\"client\"".to_owned() };
                 CommitItem::Send(Send { instance, body, dedup_key })
@@ -67,6 +56,25 @@ impl Run<'_> {
         };
         let tasks = (0..=self.dice.below(2)).map(|_| task(self)).collect();
         CommitItem::Enqueue(Enqueue { tasks, named: self.dice.one_in(2) })
+    }
+
+    fn client_start(&mut self, instance: String) -> Start {
+        let mut start = Start {
+            instance,
+            name: any_name(&mut self.dice),
+            version: self.dice.one_in(3).then(|| "1".to_owned()),
+            input: self.dice.below(2).to_string(),
+            delay_ms: self.dice.one_in(5).then(|| self.dice.below(2_000).cast_signed()),
+            start_at_ms: self
+                .dice
+                .one_in(8)
+                .then(|| self.sides.model.now - 500 + self.dice.below(2_000).cast_signed()),
+            ..Start::default()
+        };
+        if start.delay_ms.is_none() && start.start_at_ms.is_none() && self.dice.one_in(2) {
+            start.lease = Some(StartLease { node: self.any_node(), lease_ms: self.lease_ms() });
+        }
+        start
     }
 
     /// A batch of turns and activities that were claimed some time, and of what clients send at the same time.
@@ -160,6 +168,24 @@ impl Run<'_> {
 
     /// What a settled turn leaves: its next fence, and the activities that its node took.
     pub(super) fn note(&mut self, item: &CommitItem, outcome: &CommitOutcome) {
+        if let (CommitItem::Start(start), CommitOutcome::Begun { fence, .. }) = (item, outcome)
+            && let Some(StartLease { node, .. }) = &start.lease
+        {
+            let lease = TurnLease {
+                instance: start.instance.clone(),
+                fence: *fence,
+                node: node.clone(),
+                name: start.name.clone(),
+                version: start.version.clone(),
+                execution: 1,
+                history_len: 0,
+                parent: None,
+                parked: false,
+                poisoned: false,
+                messages: Vec::new(),
+            };
+            return remember(&mut self.book.turns, lease);
+        }
         let (CommitItem::Turn(turn), CommitOutcome::Settled(settled)) = (item, outcome) else { return };
         for task in &settled.handed {
             let key =

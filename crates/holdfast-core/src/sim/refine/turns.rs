@@ -86,6 +86,7 @@ fn blank(lease: &TurnLease) -> TurnCommit {
         park: None,
         unparks: lease.parked,
         poisoned: false,
+        awaited: false,
     }
 }
 

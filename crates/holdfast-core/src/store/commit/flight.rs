@@ -28,11 +28,13 @@ pub(super) enum Step {
     EndedStandalone,
     Enqueued,
     Undone,
+    Begun,
     Created,
     Compared,
     Told,
     SettledTurns,
     EndedTurns,
+    Awaited,
     /// Nothing is read.
     Other,
 }

@@ -1,14 +1,17 @@
-//! The first flight of a commit: it locks the turn rows and ends activity tasks, and so finds out which items stand.
+//! The head of a commit: it locks the turn rows and ends activity tasks, and so finds out which items stand.
 //!
-//! What it decides stays so until the commit: the rows are locked. A batch of which nothing has to be found out (clients'
-//! items, standalone activities) goes in one flight with the rest.
+//! What it decides stays so until the commit: the rows are locked. Nearly always every item stands, so the head goes in one
+//! flight with the rest and only makes sure that it is so; when it is not, nothing was written, and the head goes alone to
+//! find out.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{
     flight::{Answers, Flight, Step, columns},
-    item::{ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, TurnCommit, TurnEnd},
-    lock::Locks,
+    item::{
+        ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, Start, StartLease, TurnCommit, TurnEnd,
+    },
+    lock::{Expected, Locks},
     outcome::item_of,
 };
 use crate::{
@@ -59,6 +62,15 @@ columns! {
 }
 
 columns! {
+    /// Starts of which an earlier run may have leased the first turn to its node.
+    Begun<'a> of BegunRow {
+        instance: &'a str,
+        owner: &'a str,
+        owner_epoch: i64,
+    }
+}
+
+columns! {
     /// Results that a turn uses and that may lie in the inbox.
     Used<'a> of UsedRow {
         instance: &'a str,
@@ -80,6 +92,7 @@ pub(super) struct Head<'a> {
     settled: SettledTasks<'a>,
     settled_items: Vec<usize>,
     handed: Handed<'a>,
+    begun: Begun<'a>,
     used: Used<'a>,
     used_items: Vec<usize>,
 }
@@ -105,12 +118,25 @@ impl<'a> Head<'a> {
                 CommitItem::Turn(turn) => head.turn(index, turn, &here),
                 CommitItem::Activity(activity) => head.activity(index, activity),
                 CommitItem::Send(send) => head.locks.made_by_client(&send.instance),
-                CommitItem::Start(start) => head.locks.made_by_client(&start.instance),
+                CommitItem::Start(start) => head.start(start, batch),
                 CommitItem::Enqueue(_) => {}
             }
         }
         head.locks.seal();
         head
+    }
+
+    /// Its row is made together with its instance, after every row that is there was locked.
+    /// A lease that a turn of the batch settles is known.
+    fn start(&mut self, start: &'a Start, batch: &[CommitItem]) {
+        self.locks.existing(&start.instance);
+        let instance = start.instance.as_str();
+        let settles = |item: &CommitItem| matches!(item, CommitItem::Turn(turn) if turn.instance == instance);
+        if let Some(StartLease { node, .. }) = start.lease.as_ref().filter(|_| self.again)
+            && !batch.iter().any(settles)
+        {
+            self.begun.push(BegunRow { instance, owner: &node.id, owner_epoch: node.epoch });
+        }
     }
 
     fn turn(&mut self, index: usize, turn: &'a TurnCommit, here: &HashSet<&ActivityKey>) {
@@ -161,9 +187,33 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Whether its answers are needed before the rest can be written.
-    pub(super) fn decides(&self) -> bool {
-        self.again || !self.locks.turns.items.is_empty() || !self.ended_items.is_empty()
+    /// What stands when everything is as it should be, for one flight; `None` when something has to be found out first.
+    pub(super) fn expects(&self, batch: &'a [CommitItem]) -> Option<Standing<'a>> {
+        (!self.again && self.used_items.is_empty()).then(|| {
+            let mut standing = Standing { decided: vec![None; batch.len()], ..Standing::default() };
+            let ended = self.ended_items.iter();
+            let ended = ended.filter_map(|index| ending(&batch[*index]).map(|task| (&task.key, *index)));
+            standing.use_results(batch, &ended.collect());
+            standing
+        })
+    }
+
+    /// Adds its statements that have rows, for one flight that fails unless everything stands.
+    pub(super) fn add_expecting_to<'p>(
+        &'p self,
+        flight: &mut Flight<'p>,
+        expected: &'p Expected<'a>,
+        statements: &'p Statements,
+    ) {
+        let missing = self.locks.missing.params();
+        flight.guarded(Step::Other, &statements.commit_insert_turn_rows, &self.locks.turns, missing);
+        flight.add(Step::Other, &statements.commit_lock_expected, expected.params());
+        flight.add(Step::Other, &statements.commit_end_expected, self.ended.params());
+    }
+
+    /// The rows to lock with the leases they should have.
+    pub(super) fn expected(&self) -> Expected<'a> {
+        self.locks.expected()
     }
 
     /// Adds its statements that have rows.
@@ -179,6 +229,7 @@ impl<'a> Head<'a> {
             let settled = self.settled.params();
             flight.add(Step::FoundActivities, &statements.commit_find_settled_activities, settled);
             flight.add(Step::Other, &statements.commit_release_handed, self.handed.params());
+            flight.add(Step::Other, &statements.commit_release_begun, self.begun.params());
         }
         flight.add(Step::FoundResults, &statements.commit_find_results, self.used.params());
         flight.add(Step::EndedActivities, &statements.commit_end_activities, self.ended.params());
@@ -224,24 +275,7 @@ impl<'a> Head<'a> {
                 _ => None,
             };
         }
-        for (index, item) in batch.iter().enumerate() {
-            let CommitItem::Turn(turn) = item else { continue };
-            if standing.decided[index].is_some() {
-                continue;
-            }
-            for source in &turn.results {
-                match ended_keys.get(&key_of(turn, *source)) {
-                    Some(index) => _ = standing.used_up.insert(*index),
-                    None => standing.used_messages.push((&turn.instance, turn.execution, *source)),
-                }
-            }
-            // What the turn does not want any more has no result.
-            for event in &turn.cancelled_activities {
-                if let Some(index) = ended_keys.get(&key_of(turn, *event)) {
-                    standing.decided[*index] = Some(CommitOutcome::Fenced);
-                }
-            }
-        }
+        standing.use_results(batch, &ended_keys);
         Ok(standing)
     }
 
@@ -256,6 +290,30 @@ impl<'a> Head<'a> {
             stored.insert((self.used.instance[at], self.used.execution[at], self.used.source[at]));
         }
         Ok(stored)
+    }
+}
+
+impl<'a> Standing<'a> {
+    /// What the turns that stand do with the results of these tasks.
+    fn use_results(&mut self, batch: &'a [CommitItem], ended: &HashMap<&ActivityKey, usize>) {
+        for (index, item) in batch.iter().enumerate() {
+            let CommitItem::Turn(turn) = item else { continue };
+            if self.decided[index].is_some() {
+                continue;
+            }
+            for source in &turn.results {
+                match ended.get(&key_of(turn, *source)) {
+                    Some(index) => _ = self.used_up.insert(*index),
+                    None => self.used_messages.push((&turn.instance, turn.execution, *source)),
+                }
+            }
+            // What the turn does not want any more has no result.
+            for event in &turn.cancelled_activities {
+                if let Some(index) = ended.get(&key_of(turn, *event)) {
+                    self.decided[*index] = Some(CommitOutcome::Fenced);
+                }
+            }
+        }
     }
 }
 

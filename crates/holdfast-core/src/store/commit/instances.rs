@@ -6,9 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::{
     flight::columns,
     inbox::LAST_DUE_MS,
-    item::{Start, TurnCommit, TurnEnd},
+    item::{Start, StartLease, TurnCommit, TurnEnd},
 };
-use crate::{error::ErrorKind, store::message::event_number};
+use crate::{
+    error::ErrorKind,
+    store::{message::event_number, queue::MAX_MS},
+};
 
 columns! {
     /// Starts, the clients' first, so that a client's start is told truthfully.
@@ -79,6 +82,9 @@ columns! {
 #[derive(Debug, Default)]
 pub(super) struct Instances<'a> {
     pub(super) starts: Starts<'a>,
+    /// Those whose first turn is leased at once, all to one node.
+    pub(super) begun: Starts<'a>,
+    begins: Option<&'a StartLease>,
     pub(super) compared: Compared<'a>,
     pub(super) compared_items: Vec<usize>,
     pub(super) children: Children<'a>,
@@ -117,9 +123,12 @@ pub(crate) fn taken_error(child: &str) -> Payload {
 }
 
 impl<'a> Instances<'a> {
-    /// Adds a client's start.
-    pub(super) fn client_start(&mut self, index: usize, start: &'a Start) {
-        self.start(start);
+    /// Adds a client's start; `once` when the batch has no other one of its id. One statement gives one lease: a start that
+    /// names another one goes through the queue.
+    pub(super) fn client_start(&mut self, index: usize, start: &'a Start, once: bool) {
+        let lease = start.lease.as_ref().filter(|_| once);
+        let begins = lease.is_some_and(|lease| *self.begins.get_or_insert(lease) == lease);
+        self.start(start, begins);
         self.compared.push(ComparedRow { instance: &start.instance, name: &start.name, input: &start.input });
         self.compared_items.push(index);
     }
@@ -127,14 +136,23 @@ impl<'a> Instances<'a> {
     /// Children and detached starts; they come after the clients' starts of the batch.
     pub(super) fn started_by(&mut self, turn: &'a TurnCommit) {
         for start in &turn.starts {
-            self.start(start);
+            self.start(start, false);
             self.child(start);
         }
     }
 
-    fn start(&mut self, start: &'a Start) {
+    /// The node that the leased starts belong to, its epoch, and the length of the lease in ms.
+    pub(super) fn leased_to(&self) -> (Option<&'a str>, Option<i64>, Option<i64>) {
+        let lease = self.begins;
+        let node = lease.map(|lease| &lease.node);
+        let lease_ms = lease.map(|lease| lease.lease_ms.clamp(0, MAX_MS));
+        (node.map(|node| node.id.as_str()), node.map(|node| node.epoch), lease_ms)
+    }
+
+    fn start(&mut self, start: &'a Start, begins: bool) {
         let parent = start.parent.as_ref();
-        self.starts.push(StartRow {
+        let starts = if begins { &mut self.begun } else { &mut self.starts };
+        starts.push(StartRow {
             instance: &start.instance,
             name: &start.name,
             version: start.version.as_deref(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use holdfast_replay::{MessageBody, ParentLink, Payload, event::StoredEvent};
 
-use crate::store::{ActivityKey, Fence, NodeKey};
+use crate::store::{ActivityKey, Fence, NodeKey, instance::InstanceRow};
 
 /// All that one turn writes.
 #[derive(Debug, Clone)]
@@ -56,6 +56,8 @@ pub struct TurnCommit {
     pub unparks: bool,
     /// Its deliveries are used up: what is left in the inbox stays, for a retry.
     pub poisoned: bool,
+    /// Somebody here waits for the end: the outcome tells it.
+    pub awaited: bool,
 }
 
 /// Why an instance is parked.
@@ -171,6 +173,17 @@ pub struct Start {
     pub delay_ms: Option<i64>,
     /// Not before this time, ms since 1970 of the database's clock; goes before a delay.
     pub start_at_ms: Option<i64>,
+    /// The node of this process that begins the first turn at once; such a start has no delay and no parent.
+    pub lease: Option<StartLease>,
+}
+
+/// The lease that a start gives its first turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartLease {
+    /// Who has it.
+    pub node: NodeKey,
+    /// How long, in ms.
+    pub lease_ms: i64,
 }
 
 /// How a claimed activity is settled.
@@ -346,6 +359,8 @@ pub enum CommitOutcome {
     },
     /// A turn was written and its instance goes on.
     Settled(SettledTurn),
+    /// A turn was written that ends its instance, which somebody here waits for.
+    Ended(Box<InstanceRow>),
     /// The lease is not held any more; nothing was written.
     Fenced,
     /// The lease is not held any more, and an earlier run got no answer: that one wrote it, or somebody else has done its work
@@ -355,6 +370,13 @@ pub enum CommitOutcome {
     Yielded,
     /// A start whose instance was made.
     Created,
+    /// The same, and its first turn is leased to the node that the start names.
+    Begun {
+        /// The lease.
+        fence: Fence,
+        /// Database time of it, ms since 1970.
+        now_ms: i64,
+    },
     /// A start whose id exists; `same` when name and input are equal.
     Exists {
         /// Whether name and input are the same.

@@ -2,13 +2,13 @@
 //!
 //! Turns are numbered from 1 in batch order; rows of later statements name their turn by that number, 0 is a client.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use tokio_postgres::types::ToSql;
 
 use super::{
     flight::{Params, columns},
-    item::TurnCommit,
+    item::{TurnCommit, TurnEnd},
 };
 
 /// The number of a client's rows.
@@ -33,12 +33,23 @@ columns! {
     }
 }
 
+columns! {
+    /// The rows to lock, with the leases that a batch in one flight takes for granted.
+    Expected<'a> of ExpectedRow {
+        instance: &'a str,
+        fence: Option<i64>,
+        owner: Option<&'a str>,
+        owner_epoch: Option<i64>,
+        completes: bool,
+    }
+}
+
 /// Every turn row that the batch settles or addresses.
 #[derive(Debug, Default)]
 pub(super) struct Locks<'a> {
     pub(super) turns: Turns<'a>,
     pub(super) missing: Missing<'a>,
-    addressed: BTreeSet<&'a str>,
+    addressed: BTreeMap<&'a str, Option<&'a TurnCommit>>,
     sorted: Vec<&'a str>,
 }
 
@@ -63,7 +74,7 @@ impl<'a> Locks<'a> {
         self.turns.owner_epoch.push(turn.node.epoch);
         self.turns.items.push(index);
         let number = i32::try_from(self.turns.items.len()).expect("a batch is far smaller than 2^31");
-        self.existing(&turn.instance);
+        self.addressed.insert(&turn.instance, Some(turn));
         for send in &turn.sends {
             self.existing(&send.instance);
         }
@@ -74,7 +85,7 @@ impl<'a> Locks<'a> {
 
     /// A row that is locked when it exists.
     pub(super) fn existing(&mut self, instance: &'a str) {
-        self.addressed.insert(instance);
+        self.addressed.entry(instance).or_default();
     }
 
     /// A row that a client addresses: it is made when it is missing.
@@ -83,17 +94,32 @@ impl<'a> Locks<'a> {
     }
 
     fn made(&mut self, turn: i32, instance: &'a str) {
-        self.addressed.insert(instance);
+        self.existing(instance);
         self.missing.push(MissingRow { turn, instance });
     }
 
     /// Puts the rows to lock in key order.
     pub(super) fn seal(&mut self) {
-        self.sorted = self.addressed.iter().copied().collect();
+        self.sorted = self.addressed.keys().copied().collect();
     }
 
     /// The rows to lock, in key order.
     pub(super) fn params(&self) -> Option<Params<'_>> {
         if self.sorted.is_empty() { None } else { Some(vec![&self.sorted]) }
+    }
+
+    /// The rows to lock, in key order, each with the lease that its turn has to have.
+    pub(super) fn expected(&self) -> Expected<'a> {
+        let mut expected = Expected::default();
+        for (instance, turn) in &self.addressed {
+            expected.push(ExpectedRow {
+                instance,
+                fence: turn.map(|turn| turn.fence.0),
+                owner: turn.map(|turn| turn.node.id.as_str()),
+                owner_epoch: turn.map(|turn| turn.node.epoch),
+                completes: turn.is_some_and(|turn| matches!(turn.end, Some(TurnEnd::Completed { .. }))),
+            });
+        }
+        expected
     }
 }

@@ -1,9 +1,10 @@
 //! The commit batch: turns, activity results, messages and starts of many instances in one transaction.
 //!
-//! Two pipelined flights. The first locks every turn row that the batch settles or addresses, in key order, and says which
-//! items stand; a fenced-out item drops out there. The second writes what stands and commits; the settling of turns comes
-//! last, so that no message of the same batch is missed. A batch of which nothing has to be found out is one flight. See
-//! ARCHITECTURE.md for the order of the statements. It never splits a batch and never tries again.
+//! One pipelined flight: it locks every turn row that the batch settles or addresses, in key order, makes sure that every item
+//! stands, writes, and commits; the settling of turns comes last, so that no message of the same batch is missed. When an item
+//! does not stand, that flight has written nothing, and two take its place: the first says which items stand, a fenced-out item
+//! drops out there, and the second writes what stands. See ARCHITECTURE.md for the order of the statements. It never splits a
+//! batch and never tries again.
 
 mod activities;
 mod flight;
@@ -18,19 +19,21 @@ mod settle;
 mod standalone;
 mod values;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+use tokio_postgres::types::ToSql;
 
 pub use item::{
     ActivityCommit, ActivityEnd, ActivityOutcome, CommitItem, CommitOutcome, Enqueue, HandedTask,
-    NewActivity, NewStandalone, NewTimer, Park, Send, SettledTurn, Start, TurnCommit, TurnEnd, ValueChanges,
-    ValueRead,
+    NewActivity, NewStandalone, NewTimer, Park, Send, SettledTurn, Start, StartLease, TurnCommit, TurnEnd,
+    ValueChanges, ValueRead,
 };
 #[cfg(any(test, feature = "sim"))]
 pub(crate) use {activities::RIDE_PATIENCE_MS, instances::taken_error};
 
 use self::{
     activities::Activities,
-    flight::{Flight, Step},
+    flight::{Flight, Params, Step},
     head::{Head, Standing},
     history::History,
     inbox::Inbox,
@@ -40,7 +43,7 @@ use self::{
     values::Values,
 };
 use crate::{
-    error::Result,
+    error::{Error, ErrorKind, Result},
     pool::Session,
     store::{Statements, queue::single, row::column},
 };
@@ -59,15 +62,19 @@ pub async fn commit(
         return Ok(Vec::new());
     }
     let head = Head::of(batch, again);
+    if let Some(standing) = head.expects(batch) {
+        let expected = head.expected();
+        let plan = Plan::of(batch, &standing);
+        let mut flight = Flight::default();
+        head.add_expecting_to(&mut flight, &expected, statements);
+        plan.add_to(&mut flight, statements);
+        match flight.run(session, &statements.settings).await {
+            Err(error) if not_as_expected(&error) => {}
+            answers => return outcome::read(batch, &plan, standing, &answers?),
+        }
+    }
     let mut flight = Flight::default();
     head.add_to(&mut flight, statements);
-    if !head.decides() {
-        let standing = Standing { decided: vec![None; batch.len()], ..Standing::default() };
-        let plan = Plan::of(batch, &standing);
-        plan.add_to(&mut flight, statements);
-        let answers = flight.run(session, &statements.settings).await?;
-        return outcome::read(batch, &plan, standing, &answers);
-    }
     let (opened, answers) = flight.open(session, &statements.settings).await?;
     let standing = head.read(batch, &answers)?;
     let plan = Plan::of(batch, &standing);
@@ -75,6 +82,11 @@ pub async fn commit(
     plan.add_to(&mut flight, statements);
     let answers = flight.commit(opened).await?;
     outcome::read(batch, &plan, standing, &answers)
+}
+
+/// Whether a flight failed because an item of it does not stand. The server says so in the words of the statement.
+fn not_as_expected(error: &Error) -> bool {
+    error.kind() == ErrorKind::Query && error.full_text().contains("holdfast: not as expected")
 }
 
 /// Which of these instances have a turn row that somebody else has locked at this moment.
@@ -97,11 +109,23 @@ struct Plan<'a> {
     values: Values<'a>,
     settle: Settle<'a>,
     standalone: Standalone<'a>,
+    awaited: Vec<&'a str>,
+    /// Node, epoch and length of the leases that starts get.
+    leased_to: (Option<&'a str>, Option<i64>, Option<i64>),
 }
+
+/// Nobody: starts without a lease.
+const NOBODY: (Option<&str>, Option<i64>, Option<i64>) = (None, None, None);
 
 impl<'a> Plan<'a> {
     fn of(batch: &'a [CommitItem], standing: &Standing<'a>) -> Self {
         let mut plan = Self::default();
+        let mut ids: HashMap<&str, usize> = HashMap::new();
+        for item in batch {
+            if let CommitItem::Start(start) = item {
+                *ids.entry(start.instance.as_str()).or_default() += 1;
+            }
+        }
         let standing_items =
             || batch.iter().enumerate().filter(|(index, _)| standing.decided[*index].is_none());
         for (index, item) in standing_items() {
@@ -112,7 +136,10 @@ impl<'a> Plan<'a> {
                     plan.activities.settle(index, activity, tells, &mut plan.standalone);
                 }
                 CommitItem::Send(send) => plan.inbox.client_message(send),
-                CommitItem::Start(start) => plan.instances.client_start(index, start),
+                CommitItem::Start(start) => {
+                    let once = ids.get(start.instance.as_str()) == Some(&1);
+                    plan.instances.client_start(index, start, once);
+                }
                 CommitItem::Enqueue(enqueue) => plan.standalone.queue(enqueue),
             }
         }
@@ -125,6 +152,7 @@ impl<'a> Plan<'a> {
             plan.inbox.used(instance, *execution, *source);
         }
         plan.standalone.seal();
+        plan.leased_to = plan.instances.leased_to();
         plan
     }
 
@@ -135,11 +163,25 @@ impl<'a> Plan<'a> {
         self.instances.turn(turn);
         self.values.turn(turn);
         self.settle.turn(index, turn);
+        let ends = !matches!(turn.end, None | Some(TurnEnd::ContinuedAsNew { .. }));
+        if turn.awaited && ends {
+            self.awaited.push(&turn.instance);
+        }
     }
 
     /// Adds the statements that have rows, in the one order that all commits keep.
     fn add_to<'p>(&'p self, flight: &mut Flight<'p>, statements: &'p Statements) {
-        let Self { history, inbox, activities, instances, values, settle, standalone } = self;
+        let Self { history, inbox, activities, instances, values, settle, standalone, awaited, leased_to } =
+            self;
+        fn leased<'p>(
+            starts: Option<Params<'p>>,
+            (owner, epoch, ms): &'p (Option<&str>, Option<i64>, Option<i64>),
+        ) -> Option<Params<'p>> {
+            starts.map(|mut columns| {
+                columns.extend([owner as _, epoch as _, ms as &(dyn ToSql + Sync)]);
+                columns
+            })
+        }
         let mut other = |statement, params| flight.add(Step::Other, statement, params);
         other(&statements.commit_insert_history, history.events.params());
         other(&statements.commit_delete_messages, inbox.consumed.params());
@@ -156,7 +198,9 @@ impl<'a> Plan<'a> {
         other(&statements.commit_delete_values, values.dropped.params());
         other(&statements.commit_set_values, values.kept.params());
         other(&statements.commit_answer_reads, values.reads.params());
-        flight.add(Step::Created, &statements.commit_insert_instances, instances.starts.params());
+        let start = &statements.commit_insert_instances;
+        flight.add(Step::Begun, start, leased(instances.begun.params(), leased_to));
+        flight.add(Step::Created, start, leased(instances.starts.params(), &NOBODY));
         flight.add(Step::Compared, &statements.commit_compare_starts, instances.compared.params());
         flight.add(Step::Other, &statements.commit_refuse_children, instances.children.params());
         flight.add(Step::Told, &statements.commit_insert_messages, inbox.messages.params());
@@ -164,5 +208,7 @@ impl<'a> Plan<'a> {
         flight.add(Step::Other, &statements.commit_continue_instances, instances.continued.params());
         flight.add(Step::SettledTurns, &statements.commit_settle_turns, settle.settled.params());
         flight.add(Step::EndedTurns, &statements.commit_end_turns, settle.ended.params());
+        let awaited: Option<Params<'p>> = (!awaited.is_empty()).then(|| vec![awaited as _]);
+        flight.add(Step::Awaited, &statements.instance_get, awaited);
     }
 }

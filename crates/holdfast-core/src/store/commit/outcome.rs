@@ -14,7 +14,11 @@ use super::{
 use crate::{
     error::{Error, ErrorKind, Result},
     pool::Row,
-    store::{Fence, row::column},
+    store::{
+        Fence,
+        instance::{InstanceRow, instance_row},
+        row::column,
+    },
 };
 
 /// The outcome of each item.
@@ -48,8 +52,16 @@ pub(super) fn read(
         };
         set(&plan.settle.settled_items, row, CommitOutcome::Settled(settled))?;
     }
+    let rows = answers.rows(Step::Awaited).iter().map(instance_row);
+    let rows = rows.map(|row| row.map(|row| (row.instance.clone(), row)));
+    let mut awaited: HashMap<String, InstanceRow> = rows.collect::<Result<_>>()?;
     for row in answers.rows(Step::EndedTurns) {
-        set(&plan.settle.ended_items, row, CommitOutcome::Done { more_work: false })?;
+        let end = match &batch[item_of(&plan.settle.ended_items, row)?] {
+            CommitItem::Turn(turn) => awaited.remove(&turn.instance),
+            _ => None,
+        };
+        let done = CommitOutcome::Done { more_work: false };
+        set(&plan.settle.ended_items, row, end.map_or(done, |end| CommitOutcome::Ended(Box::new(end))))?;
     }
     for row in answers.rows(Step::ToldResults) {
         let rides = match &batch[item_of(&activities.ended_items, row)?] {
@@ -121,23 +133,26 @@ fn starts(
     answers: &Answers,
     outcomes: &mut [CommitOutcome],
 ) -> Result<()> {
-    let mut created: HashSet<&str> = HashSet::new();
-    for row in answers.rows(Step::Created) {
-        created.insert(column(row, "instance")?);
+    let mut created: HashMap<&str, CommitOutcome> = HashMap::new();
+    for row in answers.rows(Step::Begun).iter().chain(answers.rows(Step::Created)) {
+        let outcome = match column(row, "begun")? {
+            true => {
+                CommitOutcome::Begun { fence: Fence(column(row, "fence")?), now_ms: column(row, "now_ms")? }
+            }
+            false => CommitOutcome::Created,
+        };
+        created.insert(column(row, "instance")?, outcome);
     }
     let items = &plan.instances.compared_items;
     for index in items {
         if let CommitItem::Start(start) = &batch[*index] {
-            outcomes[*index] = if created.remove(start.instance.as_str()) {
-                CommitOutcome::Created
-            } else {
-                CommitOutcome::Unsettled
-            };
+            let made = created.remove(start.instance.as_str());
+            outcomes[*index] = made.unwrap_or(CommitOutcome::Unsettled);
         }
     }
     for row in answers.rows(Step::Compared) {
         let index = item_of(items, row)?;
-        if outcomes[index] != CommitOutcome::Created {
+        if !matches!(outcomes[index], CommitOutcome::Created | CommitOutcome::Begun { .. }) {
             outcomes[index] = CommitOutcome::Exists { same: column(row, "same")? };
         }
     }

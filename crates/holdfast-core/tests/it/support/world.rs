@@ -51,6 +51,12 @@ impl World {
         start(&self.client, instance, name, input).await
     }
 
+    /// The same, by a start that goes through the queue: its first turn does not begin here at once.
+    pub(crate) async fn start_queued(&self, instance: &str, name: &str, input: Value) -> StartOutcome {
+        let start = Start { delay_ms: Some(0), ..new_start(instance, name, input) };
+        self.client.start(vec![start]).await.remove(0).expect("start")
+    }
+
     pub(crate) async fn end(&self, instance: &str) -> InstanceRow {
         let ended = self.client.wait(instance, PATIENCE).await.expect("wait");
         ended.unwrap_or_else(|| panic!("{instance} did not end"))
@@ -98,15 +104,16 @@ impl World {
 }
 
 pub(crate) async fn start(client: &Client, instance: &str, name: &str, input: Value) -> StartOutcome {
-    let start = Start {
+    client.start(vec![new_start(instance, name, input)]).await.remove(0).expect("start")
+}
+
+fn new_start(instance: &str, name: &str, input: Value) -> Start {
+    Start {
         instance: instance.to_owned(),
         name: name.to_owned(),
-        version: None,
         input: input.to_string(),
-        parent: None,
         ..Start::default()
-    };
-    client.start(vec![start]).await.remove(0).expect("start")
+    }
 }
 
 pub(crate) async fn run(provider: &Arc<Provider>, code: Code, config: EngineConfig) -> (Arc<Engine>, Host) {
