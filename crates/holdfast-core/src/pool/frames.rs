@@ -39,6 +39,8 @@ pub(super) struct Frontend {
     together: bool,
     /// A statement between the marks was sent without its end.
     open: bool,
+    /// The request under way runs something, so its answer says when it ends.
+    runs: bool,
     /// For the server.
     pub(super) waiting: Vec<u8>,
 }
@@ -103,8 +105,13 @@ impl Frontend {
                     _ => expected.push_back(Expected::Together { requests: 1, answered: 0, failed: false }),
                 }
                 self.open = true;
+                // The driver closes a statement whenever the last of its owners drops it.
+                if !std::mem::take(&mut self.runs) {
+                    self.end_together();
+                }
                 return;
             }
+            b'E' => self.runs = self.together,
             b'Q' => {
                 // A query of the simple protocol has an end of its own.
                 self.end_together();
@@ -143,12 +150,12 @@ impl Backend {
         self.marks(expected);
         match (message[0], expected.front_mut()) {
             (b'Z', Some(Expected::Together { requests, answered, failed })) => {
-                if *failed {
-                    self.ready.extend_from_slice(message);
-                    for _ in *answered + 1..*requests {
+                // Without an error only a request that runs nothing is left, and this is its end.
+                for at in *answered..*requests {
+                    if *failed && at > *answered {
                         self.ready.extend_from_slice(&refusal());
-                        self.ready.extend_from_slice(message);
                     }
+                    self.ready.extend_from_slice(message);
                 }
                 expected.pop_front();
             }
@@ -158,9 +165,6 @@ impl Backend {
                 self.ready.extend_from_slice(&[b'Z', 0, 0, 0, 5, b'T']);
             }
             (tag, front) => {
-                if let (b'E', Some(Expected::Together { failed, .. })) = (tag, &front) {
-                    debug_assert!(!failed, "the server skips everything behind an error");
-                }
                 if let (b'E', Some(Expected::Together { failed, .. })) = (tag, front) {
                     *failed = true;
                 }
@@ -309,6 +313,26 @@ mod tests {
     #[test]
     fn nothing_between_the_marks_is_nothing_for_the_server() {
         everywhere(&[query(TOGETHER), query(APART)], &[], "", "IZIZ");
+    }
+
+    #[test]
+    fn a_request_that_runs_nothing_has_its_end_between_the_marks_too() {
+        let close = [message(b'C', b"Sname\0"), message(b'S', b"")].concat();
+        let written = [query(TOGETHER), statement("a"), close, statement("b"), query(APART)];
+        let answer = || [message(b'2', b""), message(b'C', b"x")].concat();
+        let answered = [answer(), message(b'3', b""), ready(b'T'), answer(), ready(b'T')];
+        everywhere(&written, &answered, "BECSBES", "IZ2CZ3Z2CZIZ");
+        let answered = [message(b'E', b"SERROR\0\0"), ready(b'E'), message(b'E', b"SERROR\0\0"), ready(b'E')];
+        everywhere(&written, &answered, "BECSBES", "IZEZEZEZIZ");
+    }
+
+    #[test]
+    fn a_session_that_the_server_ends_behind_an_error_hears_both() {
+        let (mut backend, mut expected) = (Backend::default(), VecDeque::new());
+        Frontend::default().take(&[query(TOGETHER), statement("a"), statement("b")].concat(), &mut expected);
+        backend.raw = [message(b'E', b"SERROR\0\0"), message(b'E', b"SFATAL\0\0")].concat();
+        backend.tell(&mut expected);
+        assert_eq!(tags(&backend.ready), "IZEE");
     }
 
     #[test]
