@@ -74,7 +74,7 @@ pub struct ClaimedTurn {
 }
 
 /// What an execution without history starts from.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct TurnStart {
     /// Input, JSON text.
     pub input: String,

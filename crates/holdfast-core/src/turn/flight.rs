@@ -88,7 +88,9 @@ impl TurnTable {
     /// A claim of an instance whose turn is still in progress here.
     pub(crate) fn adopt(&mut self, claimed: &ClaimedTurn, node: &NodeKey) -> Option<Adoption> {
         let flight = self.flights.get_mut(&claimed.instance)?;
-        if flight.execution.is_none() || proof(&flight.claimed) != proof(claimed) {
+        // What an instance that was deleted and started again had begun is not what this one begins.
+        let same = flight.claimed.name == claimed.name && flight.claimed.start == claimed.start;
+        if flight.execution.is_none() || !same || proof(&flight.claimed) != proof(claimed) {
             return Some(Adoption::Waits { ended: flight.waiting.replace(claimed.fence) });
         }
         let ended = std::mem::replace(&mut flight.claimed.fence, claimed.fence);

@@ -72,9 +72,11 @@ impl TurnRunner {
         }
         self.counters.orch_items_fetched.add(1);
         self.provider.counters().local_starts.add(1);
-        self.provider.counters().cold_turns.add(1);
+        // Of a deleted instance with the same id a turn may still be in progress.
+        let fresh = self.adopt(vec![claimed], node);
+        self.provider.counters().cold_turns.add(fresh.len() as u64);
         let nothing = &mut Loaded::default();
-        let (activations, unreadable) = self.activate(vec![claimed], BTreeMap::new(), nothing, node, false);
+        let (activations, unreadable) = self.activate(fresh, BTreeMap::new(), nothing, node, false);
         self.outbox.push(activations, Vec::new());
         for Unreadable { claimed, .. } in unreadable {
             // A claim reads it again, and sets it aside.

@@ -281,7 +281,7 @@ impl TurnRunner {
         self.outbox.evict(frames);
     }
 
-    fn adopt(&self, claimed: Vec<ClaimedTurn>, node: &NodeKey) -> Vec<ClaimedTurn> {
+    pub(super) fn adopt(&self, claimed: Vec<ClaimedTurn>, node: &NodeKey) -> Vec<ClaimedTurn> {
         let mut table = self.lock();
         let mut fresh = Vec::with_capacity(claimed.len());
         for claimed in claimed {

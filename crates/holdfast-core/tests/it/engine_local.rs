@@ -173,3 +173,18 @@ async fn the_result_of_a_cancelled_activity_begins_no_turn_and_leaves_the_frame_
     assert_eq!(hand.provider.counters().local_turns.get(), 0);
     hand.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_of_a_deleted_instance_does_not_answer_for_the_one_that_has_its_id() {
+    let mut hand = Hand::new().await;
+    let old = hand.turn().await;
+    let deleted = "with deleted as (delete from @turn_queue) delete from @instance";
+    sql_at(TestDatabase::get().url(), &hand.schema, deleted).await;
+    start(&hand.client, "i", "main", json!("another")).await;
+    hand.reply(&old, 0, json!([]), json!({ "completed": { "output": "old" } }));
+    let new = hand.turn().await;
+    hand.reply(&new, 0, json!([]), json!({ "completed": { "output": "new" } }));
+    let end = hand.client.wait("i", PATIENCE).await.expect("wait").expect("an end");
+    assert_eq!(end.output.as_deref(), Some("\"new\""));
+    hand.stop().await;
+}
