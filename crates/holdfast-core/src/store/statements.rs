@@ -119,6 +119,7 @@ statements! {
     commit_end_activities: "commit/end_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_end_expected: "commit/end_expected", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_end_turns: "commit/end_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY];
+    commit_expect_no_cancels: "commit/expect_no_cancels", [TEXT_ARRAY, INT8_ARRAY];
     commit_find_results: "commit/find_results", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
     commit_find_settled_activities: "commit/find_settled_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
     commit_find_settled_turns: "commit/find_settled_turns", [TEXT_ARRAY, INT8_ARRAY];
@@ -129,7 +130,7 @@ statements! {
     commit_insert_timers: "commit/insert_timers", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
     commit_insert_turn_rows: "commit/insert_turn_rows", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_list_locked: "commit/list_locked", [TEXT_ARRAY];
-    commit_lock_expected: "commit/lock_expected", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY];
+    commit_lock_expected: "commit/lock_expected", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_lock_turn_rows: "commit/lock_turn_rows", [TEXT_ARRAY];
     commit_refuse_children: "commit/refuse_children", [TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_release_begun: "commit/release_begun", [TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];

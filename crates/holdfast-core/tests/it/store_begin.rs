@@ -71,6 +71,64 @@ async fn a_completion_gives_way_to_a_request_to_cancel_also_in_one_flight() {
     assert_eq!(outcomes, [CommitOutcome::Yielded]);
 }
 
+/// The first run of a batch whose row another session has locked, and changed by this when it lets go.
+async fn commit_behind(store: &Store, batch: &[CommitItem], change: &str) -> Vec<CommitOutcome> {
+    let other = store.another().await;
+    let lock = "begin; select from @turn_queue where instance = 'order' for no key update";
+    other.run(&format!("{lock}; {change}")).await;
+    let waits =
+        "exists (select from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid)))";
+    let let_go = async {
+        while !other.holds(waits).await {
+            tokio::task::yield_now().await;
+        }
+        other.run("commit").await;
+    };
+    tokio::join!(store.commit_first(batch), let_go).0
+}
+
+#[tokio::test]
+async fn a_completion_gives_way_to_a_request_to_cancel_that_comes_while_it_waits_for_the_row() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.start("order").await;
+    let claimed = store.claim_one(&node).await;
+    let batch = [turn_of(&claimed, &node).completed().item()];
+    let cancel = "insert into @inbox (instance, kind, data) values ('order', 'CancelRequested', '{}')";
+    assert_eq!(commit_behind(&store, &batch, cancel).await, [CommitOutcome::Yielded]);
+}
+
+#[tokio::test]
+async fn a_lease_that_goes_while_a_commit_waits_for_the_row_does_not_stand() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.start("order").await;
+    let claimed = store.claim_one(&node).await;
+    let batch = [turn_of(&claimed, &node).completed().item()];
+    let taken = "update @turn_queue set fence = nextval('@fence_seq')";
+    assert_eq!(commit_behind(&store, &batch, taken).await, [CommitOutcome::Fenced]);
+}
+
+#[tokio::test]
+async fn of_two_turns_of_an_instance_in_a_batch_only_the_one_that_stands_is_written() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    store.start("order").await;
+    store.send("order", "go").await;
+    let late = store.claim_one(&node).await;
+    let mut late = turn_of(&late, &node);
+    late.consumed = store.inbox("order").await.iter().map(|(id, _)| *id).collect();
+    late.events.clear();
+    late.history_len = 0;
+    store.run("update @turn_queue set owner = null, owner_epoch = null, leased_at = null, due_at = clock_timestamp()").await;
+    let claimed = store.claim_one(&node).await;
+    let batch = [late.item(), turn_of(&claimed, &node).item()];
+    let outcomes = store.commit_first(&batch).await;
+    assert_eq!(outcomes[0], CommitOutcome::Fenced);
+    assert!(matches!(outcomes[1], CommitOutcome::Settled(_)), "{outcomes:?}");
+    assert_eq!(store.inbox("order").await.len(), 1, "a message that the turn that stands did not use up");
+}
+
 #[tokio::test]
 async fn a_start_begins_at_once_where_its_node_is_there_and_no_message_waits() {
     let store = Store::new().await;

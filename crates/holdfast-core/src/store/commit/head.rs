@@ -189,7 +189,7 @@ impl<'a> Head<'a> {
 
     /// What stands when everything is as it should be, for one flight; `None` when something has to be found out first.
     pub(super) fn expects(&self, batch: &'a [CommitItem]) -> Option<Standing<'a>> {
-        (!self.again && self.used_items.is_empty()).then(|| {
+        (!self.again && self.used_items.is_empty() && !self.locks.contested).then(|| {
             let mut standing = Standing { decided: vec![None; batch.len()], ..Standing::default() };
             let ended = self.ended_items.iter();
             let ended = ended.filter_map(|index| ending(&batch[*index]).map(|task| (&task.key, *index)));
@@ -208,6 +208,7 @@ impl<'a> Head<'a> {
         let missing = self.locks.missing.params();
         flight.guarded(Step::Other, &statements.commit_insert_turn_rows, &self.locks.turns, missing);
         flight.add(Step::Other, &statements.commit_lock_expected, expected.params());
+        flight.add(Step::Other, &statements.commit_expect_no_cancels, self.completing.params());
         flight.add(Step::Other, &statements.commit_end_expected, self.ended.params());
     }
 

@@ -8,7 +8,7 @@ use tokio_postgres::types::ToSql;
 
 use super::{
     flight::{Params, columns},
-    item::{TurnCommit, TurnEnd},
+    item::TurnCommit,
 };
 
 /// The number of a client's rows.
@@ -40,7 +40,6 @@ columns! {
         fence: Option<i64>,
         owner: Option<&'a str>,
         owner_epoch: Option<i64>,
-        completes: bool,
     }
 }
 
@@ -50,6 +49,8 @@ pub(super) struct Locks<'a> {
     pub(super) turns: Turns<'a>,
     pub(super) missing: Missing<'a>,
     addressed: BTreeMap<&'a str, Option<&'a TurnCommit>>,
+    /// An instance has several turns, of which one can stand at most.
+    pub(super) contested: bool,
     sorted: Vec<&'a str>,
 }
 
@@ -74,7 +75,7 @@ impl<'a> Locks<'a> {
         self.turns.owner_epoch.push(turn.node.epoch);
         self.turns.items.push(index);
         let number = i32::try_from(self.turns.items.len()).expect("a batch is far smaller than 2^31");
-        self.addressed.insert(&turn.instance, Some(turn));
+        self.contested |= self.addressed.insert(&turn.instance, Some(turn)).flatten().is_some();
         for send in &turn.sends {
             self.existing(&send.instance);
         }
@@ -117,7 +118,6 @@ impl<'a> Locks<'a> {
                 fence: turn.map(|turn| turn.fence.0),
                 owner: turn.map(|turn| turn.node.id.as_str()),
                 owner_epoch: turn.map(|turn| turn.node.epoch),
-                completes: turn.is_some_and(|turn| matches!(turn.end, Some(TurnEnd::Completed { .. }))),
             });
         }
         expected
