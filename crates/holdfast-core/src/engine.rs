@@ -170,7 +170,7 @@ impl Engine {
         self.claimer.wake.ring();
         let deadline = clock::now() + grace.min(LONGEST_GRACE);
         let claimed = async { while taken.claiming.join_next().await.is_some() {} };
-        let patience = deadline.max(clock::now() + GOODBYE_LIMIT);
+        let patience = deadline.max(clock::now() + CLAIM_PATIENCE);
         if tokio::time::timeout_at(patience.into(), claimed).await.is_err() {
             // A claim that hangs must not hold up the stop; the goodbye frees what it may have taken.
             taken.claiming.shutdown().await;
@@ -180,7 +180,7 @@ impl Engine {
         let unstarted = self.outbox.drain();
         self.turns.give_back(unstarted.turns);
         self.activities.give_back(unstarted.activities);
-        self.give_back().await;
+        self.give_back(deadline + GIVING_BACK).await;
         self.idle_until(deadline).await;
         if self.running() > 0 {
             self.activities.abort_all(AbortReason::Shutdown);
@@ -188,11 +188,12 @@ impl Engine {
             self.idle_until(clock::now() + ABORT_GRACE).await;
         }
         // What running bodies told last goes with their tasks to who runs them next.
-        let _ = tokio::time::timeout(GOODBYE_LIMIT, self.activities.write_beats()).await;
+        let last = deadline + AFTER_GRACE - GOODBYE_LIMIT;
+        let _ = tokio::time::timeout_at(last.into(), self.activities.write_beats()).await;
         self.outbox.close();
         self.turns.stop_all();
         self.activities.stop_all();
-        self.give_back().await;
+        self.give_back(last).await;
         taken.answering.shutdown().await;
         taken.liveness.stop(GOODBYE_LIMIT).await;
     }
@@ -247,9 +248,10 @@ impl Engine {
         self.turns.running() + self.activities.running()
     }
 
-    async fn give_back(&self) {
+    async fn give_back(&self, last: Instant) {
         let what = "leases were not given back; the other nodes recover them";
-        match tokio::time::timeout(GOODBYE_LIMIT, self.claimer.give_back()).await {
+        let until = last.min(clock::now() + GOODBYE_LIMIT);
+        match tokio::time::timeout_at(until.into(), self.claimer.give_back()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(error = %error.full_text(), what),
             Err(_) => tracing::debug!(limit_ms = GOODBYE_LIMIT.as_millis() as u64, what),
@@ -366,6 +368,16 @@ const LONGEST_GRACE: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// From the abort signal at a stop until the runtime lets go of what still runs: enough for code that heeds its signal.
 const ABORT_GRACE: Duration = Duration::from_millis(200);
 
-/// Longest wait for giving back and for the goodbye: with both and [`ABORT_GRACE`] a stop ends a second after its grace at
-/// the latest, also when the database is away. What is not given back by then the other nodes recover.
+/// A stop ends so long after its grace at the latest, also when the database is away.
+const AFTER_GRACE: Duration = Duration::from_secs(1);
+
+/// Longest wait for giving back, and for the goodbye, the last part of a stop. What is not given back by then the other nodes
+/// recover. Of [`AFTER_GRACE`] the goodbye has 400 ms; before it come 300 ms for a claim that is under way and for what it
+/// brings, [`ABORT_GRACE`], and what is left for what bodies told last and for giving back what they let go.
 const GOODBYE_LIMIT: Duration = Duration::from_millis(400);
+
+/// Longest wait for a claim that is under way, when the grace is shorter.
+const CLAIM_PATIENCE: Duration = Duration::from_millis(200);
+
+/// From the grace until what was not started is given back.
+const GIVING_BACK: Duration = Duration::from_millis(300);

@@ -1,5 +1,7 @@
 //! What befalls the database, the network and the processes of one seed, and when it is over.
 
+use std::time::Duration;
+
 use super::{
     program::Dice,
     world::{Happening, World},
@@ -22,15 +24,18 @@ pub(super) struct Weather {
     hints_bad: bool,
     /// The database's clock steps now and then.
     steps_clock: bool,
+    /// Loops block, and nodes are asked to stop.
+    stops_nodes: bool,
 }
 
 impl Weather {
-    pub(super) fn random(dice: &mut Dice) -> Self {
+    pub(super) fn random(dice: &mut Dice, stops_nodes: bool) -> Self {
         let calm_from = if dice.one_in(8) { 0 } else { dice.between(5_000, 60_000) };
         let steps_clock = dice.one_in(3);
         Self {
             calm_from,
             steps_clock,
+            stops_nodes,
             loses: [0, 0, 300, 60][usize::try_from(dice.below(4)).unwrap_or(0)],
             ..Self::default()
         }
@@ -76,7 +81,9 @@ impl World {
         }
         let next = self.dice.between(200, 6_000);
         self.at(self.now + next, Happening::Fault);
-        match self.dice.below(11) {
+        match self.dice.below(if self.weather.stops_nodes { 15 } else { 11 }) {
+            11..=12 => self.ask_one_to_stop(),
+            13..=14 => self.block_one(),
             0..=1 => self.stop_one(),
             2..=3 => self.kill_one(),
             4 => self.take_down(),
@@ -115,6 +122,26 @@ impl World {
             process.stopped_until = until;
         }
         self.log(|| format!("node-{number} is stopped for {time} ms"));
+    }
+
+    /// A graceful stop in the middle of what runs; the process comes back.
+    fn ask_one_to_stop(&mut self) {
+        let number = self.any_node();
+        let grace = [0, 300, 3_000, 20_000][usize::try_from(self.dice.below(4)).unwrap_or(0)];
+        if let Some(process) = &self.processes[number] {
+            process.ground.ask_to_stop(Duration::from_millis(grace));
+        }
+        self.log(|| format!("node-{number} is asked to stop within {grace} ms"));
+    }
+
+    /// The JavaScript loop of a node stands still; its heartbeats go on.
+    fn block_one(&mut self) {
+        let number = self.any_node();
+        let time = self.dice.between(200, 15_000);
+        if let Some(process) = &self.processes[number] {
+            process.block(Duration::from_millis(time));
+        }
+        self.log(|| format!("the loop of node-{number} stands still for {time} ms"));
     }
 
     fn kill_one(&mut self) {

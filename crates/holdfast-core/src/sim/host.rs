@@ -3,14 +3,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::{sync::Notify, task::JoinSet};
 
 use super::program::{Dice, Frame};
-use crate::engine::Engine;
+use crate::{clock, engine::Engine};
 
 /// What bodies did, kept outside of the engine: an item is instance, execution, event and attempt.
 #[derive(Debug, Default)]
@@ -18,24 +18,98 @@ pub(super) struct Ledger {
     pub(super) started: BTreeMap<(String, i64, i64, i64), u32>,
     /// Ends once told.
     pub(super) killed: bool,
+    /// It was asked to stop, and has: the process ends by itself.
+    pub(super) ended: bool,
+    /// It was stopped from outside since it was asked.
+    pub(super) slept: bool,
+    /// What did not hold: invariant and text.
+    pub(super) wrong: Vec<(&'static str, String)>,
+    /// The loop stands still until then.
+    blocked_until: Option<Instant>,
+    grace: Duration,
 }
 
 /// What a process shares with the world.
 #[derive(Clone, Default)]
-pub(super) struct Ground(Arc<Mutex<Ledger>>);
+pub(super) struct Ground {
+    ledger: Arc<Mutex<Ledger>>,
+    asked: Arc<Notify>,
+}
 
 impl Ground {
     pub(super) fn lock(&self) -> MutexGuard<'_, Ledger> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the process to stop.
+    pub(super) fn ask_to_stop(&self, grace: Duration) {
+        let mut ledger = self.lock();
+        (ledger.grace, ledger.slept) = (grace, false);
+        self.asked.notify_one();
+    }
+
+    /// The JavaScript loop stands still until then.
+    pub(super) fn block(&self, until: Instant) {
+        self.lock().blocked_until = Some(until);
+    }
+
+    /// Comes back when the loop turns.
+    async fn turn_of_loop(&self) {
+        loop {
+            let until = self.lock().blocked_until.filter(|until| *until > clock::now());
+            let Some(until) = until else { return };
+            tokio::time::sleep_until(until.into()).await;
+        }
+    }
+
+    /// Stops the engine once that is asked for.
+    async fn stop_when_asked(self, engine: Arc<Engine>) {
+        self.asked.notified().await;
+        let (begun, grace) = (clock::now(), self.lock().grace);
+        engine.shutdown(grace).await;
+        let took = clock::since(begun);
+        let mut ledger = self.lock();
+        if !ledger.slept && took > grace + STOP_LIMIT {
+            let text =
+                format!("a stop with a grace of {} ms took {} ms", grace.as_millis(), took.as_millis());
+            ledger.wrong.push(("B7", text));
+        }
+        ledger.ended = true;
+    }
+}
+
+/// A stop ends so long after its grace at the latest.
+const STOP_LIMIT: Duration = Duration::from_secs(1);
+
+/// Gives the signs of life of a loop that is watched.
+async fn live(engine: Arc<Engine>, ground: Ground) {
+    let Some(every) = engine.life_interval() else { return };
+    loop {
+        ground.turn_of_loop().await;
+        engine.sign_of_life();
+        tokio::time::sleep(every).await;
     }
 }
 
 /// The loop of one process. It ends with its engine.
-pub(super) async fn run(engine: Arc<Engine>, ground: Ground, mut dice: Dice) {
+pub(super) async fn run(engine: Arc<Engine>, ground: Ground, mut dice: Dice, watched: bool) {
+    let mut beside = JoinSet::new();
+    if watched {
+        beside.spawn(live(Arc::clone(&engine), ground.clone()));
+    }
+    let mut stopping = JoinSet::new();
+    stopping.spawn(ground.clone().stop_when_asked(Arc::clone(&engine)));
+    serve(&engine, &ground, &mut dice).await;
+    // The engine ends because it was asked to; the goodbye comes last.
+    stopping.join_next().await;
+}
+
+async fn serve(engine: &Arc<Engine>, ground: &Ground, dice: &mut Dice) {
     let mut frames: BTreeMap<u64, Frame> = BTreeMap::new();
     let mut bodies = JoinSet::new();
     let told = Arc::new(Mutex::new(BTreeSet::new()));
     while let Some(text) = engine.next(16).await {
+        ground.turn_of_loop().await;
         let batch: Value = serde_json::from_str(&text).expect("a batch is JSON");
         for frame in list(&batch["evict"]) {
             frames.remove(&frame.as_u64().unwrap_or(0));
@@ -53,7 +127,7 @@ pub(super) async fn run(engine: Arc<Engine>, ground: Ground, mut dice: Dice) {
         for job in list(&batch["activities"]) {
             let dice = Dice(dice.bits());
             while bodies.try_join_next().is_some() {}
-            bodies.spawn(body(Arc::clone(&engine), ground.clone(), Arc::clone(&told), dice, job.clone()));
+            bodies.spawn(body(Arc::clone(engine), ground.clone(), Arc::clone(&told), dice, job.clone()));
         }
     }
 }
@@ -98,10 +172,12 @@ async fn body(
     let (end, heeds) = (tokio::time::Instant::now() + Duration::from_millis(takes), dice.one_in(2));
     while tokio::time::Instant::now() < end {
         tokio::time::sleep_until(end.min(tokio::time::Instant::now() + Duration::from_millis(500))).await;
+        ground.turn_of_loop().await;
         if heeds && told.lock().unwrap_or_else(PoisonError::into_inner).contains(&h) {
             return engine.complete(json!({ "activities": [{ "h": h }] }).to_string());
         }
     }
+    ground.turn_of_loop().await;
     let fails = name == "fails" || (name == "flaky" && (number("attempt") < 2 || dice.one_in(3)));
     let answer = if fails {
         json!({ "h": h, "err": { "name": "Error", "message": "wanted" } })

@@ -101,7 +101,7 @@ impl Process {
     }
 
     /// Starts an engine; one that cannot register tries again.
-    pub(super) fn start_engine(&mut self, config: EngineConfig, ground: Ground) {
+    pub(super) fn start_engine(&mut self, config: EngineConfig, ground: Ground, watched: bool) {
         self.ground = ground.clone();
         let dice = Dice(self.chance ^ 0xd1ce);
         self.spawn(move |provider| async move {
@@ -111,7 +111,7 @@ impl Process {
             .expect("handlers");
             loop {
                 match Engine::start(Arc::clone(&provider), config.clone(), handlers.clone()).await {
-                    Ok(engine) => return host::run(engine, ground, dice).await,
+                    Ok(engine) => return host::run(engine, ground, dice, watched).await,
                     Err(_) => tokio::time::sleep(Duration::from_millis(500)).await,
                 }
             }
@@ -190,10 +190,17 @@ impl Process {
     /// It was stopped and goes on: the machine's clock did not wait for it.
     pub(super) fn wake_up(&mut self, now: u64) {
         let slept = Duration::from_millis(now.saturating_sub(self.clock));
+        self.ground.lock().slept = true;
         self.enter();
         self.runtime.block_on(tokio::time::advance(slept));
         self.leave();
         self.clock = self.clock.max(now);
+    }
+
+    /// Its JavaScript loop stands still for so long.
+    pub(super) fn block(&self, time: Duration) {
+        let now = self.begin + Duration::from_millis(self.clock.saturating_sub(self.born));
+        self.ground.block(now + time);
     }
 
     /// Whether its connections are lost, and for how long there is none to be had.

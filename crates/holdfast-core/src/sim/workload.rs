@@ -31,13 +31,20 @@ pub(super) struct Scene {
     slots: usize,
     frames: usize,
     max_attempts: u32,
+    /// Loops are watched, block now and then, and nodes are asked to stop. Not of every seed: those that failed before there
+    /// was this stay what they are.
+    pub(super) watched: bool,
+    stall_ms: u64,
+    hang_ms: u64,
     /// Bodies started, by item, of processes that have ended.
     started: BTreeMap<(String, i64, i64, i64), u32>,
     cancelled: BTreeSet<String>,
 }
 
 impl Scene {
-    pub(super) fn random(dice: &mut Dice) -> Self {
+    pub(super) fn random(dice: &mut Dice, watched: bool) -> Self {
+        let (stall_ms, hang_ms) =
+            if watched { (dice.between(300, 2_000), dice.between(2_500, 9_000)) } else { (0, 0) };
         let beat_ms = [250, 500, 1_000][usize::try_from(dice.below(3)).unwrap_or(0)];
         Self {
             nodes: usize::try_from(dice.between(1, 3)).unwrap_or(1),
@@ -51,6 +58,9 @@ impl Scene {
             slots: usize::try_from(dice.between(1, 4)).unwrap_or(1),
             frames: [0, 2, 1_000][usize::try_from(dice.below(3)).unwrap_or(0)],
             max_attempts: u32::try_from(dice.between(3, 6)).unwrap_or(3),
+            watched,
+            stall_ms,
+            hang_ms,
             started: BTreeMap::new(),
             cancelled: BTreeSet::new(),
         }
@@ -71,6 +81,10 @@ impl Scene {
         config.liveness.stale_after = ms(self.stale_ms);
         config.liveness.worker_node_id = Some(format!("node-{number}"));
         config.liveness.listener = ListenerMode::Off;
+        if self.watched {
+            config.watchdog.stall_timeout = ms(self.stall_ms);
+            config.watchdog.hang_timeout = ms(self.hang_ms);
+        }
         config.cache.sticky_cache_size = self.frames;
         config
     }

@@ -72,7 +72,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(seed: u64, options: &Options) -> Self {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5eed);
-        let scene = workload::Scene::random(&mut dice);
+        let scene = workload::Scene::random(&mut dice, seed % 4 >= 2);
         let model = Model {
             now: EPOCH_MS,
             up_since: EPOCH_MS - 3_600_000,
@@ -81,7 +81,7 @@ impl World {
         };
         Self {
             now: 0,
-            weather: Weather::random(&mut dice),
+            weather: Weather::random(&mut dice, scene.watched),
             dice,
             model,
             processes: Vec::new(),
@@ -152,7 +152,7 @@ impl World {
         let mut process = Process::new(&name, self.now, seed);
         process.set_down(self.weather.down);
         if number > 0 {
-            process.start_engine(self.scene.config(number), Ground::default());
+            process.start_engine(self.scene.config(number), Ground::default(), self.scene.watched);
         }
         self.log(|| format!("{name} starts"));
         self.processes[number] = Some(process);
@@ -243,7 +243,13 @@ impl World {
     /// What a process told: a body that kills it, clients' calls.
     fn listen(&mut self, number: usize) {
         let Some(process) = &mut self.processes[number] else { return };
-        if process.ground.lock().killed {
+        let (ends, wrong) = {
+            let mut ledger = process.ground.lock();
+            (ledger.killed || ledger.ended, std::mem::take(&mut ledger.wrong))
+        };
+        let broken = wrong.into_iter().map(|(invariant, text)| Violation { invariant, text });
+        self.report.violations.extend(broken);
+        if ends {
             self.kill(number);
             let pause = self.dice.between(200, 5_000);
             self.after(pause, move |world| world.revive(number));
