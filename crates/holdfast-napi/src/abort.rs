@@ -6,6 +6,7 @@
 use std::{
     collections::HashMap,
     future::Future,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -42,11 +43,19 @@ impl Tickets {
     }
 
     /// Runs a call until it ends or its ticket is fired; without a ticket to its end.
-    pub(crate) async fn run<T>(
+    pub(crate) fn run<T>(
         &self,
         number: Option<u32>,
         call: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
+    ) -> impl Future<Output = Result<T>> {
+        // Boxed, because what an async function is given and awaits it holds twice.
+        self.run_boxed(number, Box::pin(call))
+    }
+
+    async fn run_boxed<T, F>(&self, number: Option<u32>, call: Pin<Box<F>>) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
         let Some(number) = number else { return call.await };
         let Some(told) = self.lock().by_number.get(&number).map(Arc::clone) else {
             return Err(Error::new(ErrorKind::Internal, format!("no ticket {number}")));

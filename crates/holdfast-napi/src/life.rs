@@ -40,6 +40,8 @@ where
     T: ToNapiValue + Send + 'static,
 {
     let mut life = Life::of(env)?;
+    // Boxed, because what an async block is given and awaits it holds twice; thousands of calls may wait.
+    let call = Box::pin(call);
     env.spawn_future(async move {
         tokio::select! {
             biased;
