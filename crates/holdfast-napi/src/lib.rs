@@ -15,7 +15,8 @@ mod runtime;
 
 use napi::bindgen_prelude::create_custom_tokio_runtime;
 
-/// Two threads serve a database-bound engine; more only cost switches between them.
+/// One thread serves a database-bound engine: it waits for the server nearly always, and a second one costs more in waking than
+/// it carries. Liveness has a thread of its own.
 const WORKER_THREADS: usize = 1;
 
 /// The C library gives each thread of a busy process a heap of its own, and what one thread frees of another's stays there: at
@@ -41,9 +42,8 @@ fn share_heaps() {}
 #[napi_derive::module_init]
 fn init() {
     share_heaps();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(cores.min(WORKER_THREADS))
+        .worker_threads(WORKER_THREADS)
         .thread_name("holdfast")
         .enable_all()
         .build();
