@@ -17,6 +17,9 @@ pub(super) const APART: &str = "-- holdfast: apart   ";
 /// Tag and length.
 const HEADER: usize = 5;
 
+/// Room that a session keeps for its next messages; one that carried a large message does not keep as much for good.
+const KEPT: usize = 1 << 20;
+
 /// What the driver still has to hear, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Expected {
@@ -142,7 +145,11 @@ impl Backend {
             at += message.len();
         }
         self.raw = raw;
-        self.raw.drain(..at);
+        if at == self.raw.len() {
+            empty(&mut self.raw);
+        } else {
+            self.raw.drain(..at);
+        }
         self.marks(expected);
     }
 
@@ -193,9 +200,17 @@ impl Backend {
         buffer.put_slice(&self.ready[self.taken..self.taken + some]);
         self.taken += some;
         if self.is_drained() {
-            self.ready.clear();
+            empty(&mut self.ready);
             self.taken = 0;
         }
+    }
+}
+
+/// Empties a buffer, and gives its memory back when it is large.
+pub(super) fn empty(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    if buffer.capacity() > KEPT {
+        *buffer = Vec::new();
     }
 }
 

@@ -21,7 +21,7 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 
-use super::frames::{Backend, Expected, Frontend};
+use super::frames::{self, Backend, Expected, Frontend};
 
 /// Bytes that wait for the socket before the driver has to wait, too.
 const MAX_WAITING: usize = 1 << 20;
@@ -37,6 +37,8 @@ pub(super) struct Together<S> {
     stream: S,
     on: Switch,
     frontend: Frontend,
+    /// How much of what waits in it the socket has taken.
+    sent: usize,
     backend: Backend,
     expected: VecDeque<Expected>,
     chunk: Box<[u8]>,
@@ -49,6 +51,7 @@ impl<S> Together<S> {
             stream,
             on,
             frontend: Frontend::default(),
+            sent: 0,
             backend: Backend::default(),
             expected: VecDeque::new(),
             chunk: vec![0; CHUNK].into_boxed_slice(),
@@ -59,21 +62,16 @@ impl<S> Together<S> {
 
 impl<S: AsyncWrite + Unpin> Together<S> {
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut sent = 0;
-        let waiting = &mut self.frontend.waiting;
-        let outcome = loop {
-            if sent == waiting.len() {
-                break Poll::Ready(Ok(()));
+        let Self { stream, frontend: Frontend { waiting, .. }, sent, .. } = self;
+        while *sent < waiting.len() {
+            match ready!(Pin::new(&mut *stream).poll_write(cx, &waiting[*sent..]))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                some => *sent += some,
             }
-            match Pin::new(&mut self.stream).poll_write(cx, &waiting[sent..]) {
-                Poll::Ready(Ok(0)) => break Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(some)) => sent += some,
-                Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
-                Poll::Pending => break Poll::Pending,
-            }
-        };
-        waiting.drain(..sent);
-        outcome
+        }
+        *sent = 0;
+        frames::empty(waiting);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -112,7 +110,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Together<S> {
         if !this.on.load(Ordering::Acquire) {
             return Pin::new(&mut this.stream).poll_write(cx, bytes);
         }
-        if this.frontend.waiting.len() > MAX_WAITING {
+        if this.frontend.waiting.len() - this.sent > MAX_WAITING {
             ready!(this.poll_drain(cx))?;
         }
         this.frontend.take(bytes, &mut this.expected);
@@ -168,5 +166,59 @@ where
             encrypted.store(true, Ordering::Release);
             Ok(Together::new(stream, on))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    /// A socket that takes a few bytes at a time.
+    struct Narrow {
+        taken: Vec<u8>,
+        waits: bool,
+    }
+
+    impl AsyncWrite for Narrow {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.waits = !self.waits;
+            if self.waits {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let some = bytes.len().min(128);
+            self.taken.extend_from_slice(&bytes[..some]);
+            Poll::Ready(Ok(some))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_narrow_socket_gets_large_messages_whole_and_nothing_of_them_is_kept() {
+        let body: Vec<u8> = (0..4 * MAX_WAITING).map(|at| (at % 251) as u8).collect();
+        let length = u32::try_from(body.len() + 4).expect("short");
+        let message = [b"B", &length.to_be_bytes()[..], &body].concat();
+        let narrow = Narrow { taken: Vec::new(), waits: false };
+        let mut together = Together::new(narrow, Arc::new(AtomicBool::new(true)));
+        for _ in 0..2 {
+            let written = poll_fn(|cx| Pin::new(&mut together).poll_write(cx, &message)).await;
+            assert_eq!(written.expect("it is taken"), message.len());
+        }
+        poll_fn(|cx| Pin::new(&mut together).poll_flush(cx)).await.expect("it is sent");
+        assert_eq!(together.stream.taken, [&message[..], &message].concat());
+        assert_eq!(together.frontend.waiting.capacity(), 0);
     }
 }
