@@ -32,7 +32,7 @@ use crate::{
     pool::CallerClass,
     store::{
         ActivityKey, Store, StoreSession,
-        commit::{ActivityOutcome, CommitItem, CommitOutcome},
+        commit::{ActivityOutcome, CommitItem, CommitOutcome, TurnEnd},
     },
     telemetry::{Backoff, Counters, Events, Level, Progress},
 };
@@ -327,7 +327,7 @@ impl Worker {
         let mut written = Vec::new();
         let mut ends = Vec::new();
         let mut ready = false;
-        for ((item, rest), outcome) in items.into_iter().zip(rest).zip(outcomes) {
+        for ((mut item, rest), outcome) in items.into_iter().zip(rest).zip(outcomes) {
             if outcome == CommitOutcome::Unsettled {
                 unsettled.push(Pending::join((item, rest)));
                 continue;
@@ -336,6 +336,9 @@ impl Worker {
                 ready |= makes_ready(&item, &outcome);
                 if let CommitOutcome::Ended(end) = &outcome {
                     ends.push(end.clone());
+                } else if let CommitItem::Turn(turn) = &mut item {
+                    // An end that an earlier run wrote is found, not told.
+                    turn.awaited = false;
                 }
                 written.push(item);
             }
@@ -361,7 +364,8 @@ impl Worker {
     fn tell(&self, item: &CommitItem) {
         match item {
             CommitItem::Turn(turn) => {
-                if (turn.end.is_some() && !turn.awaited) || turn.park.is_some() {
+                let ends = !matches!(turn.end, None | Some(TurnEnd::ContinuedAsNew { .. }));
+                if (ends && !turn.awaited) || turn.park.is_some() {
                     self.hints.wakes().instances().look_at(&turn.instance);
                 }
                 for event in &turn.cancelled_activities {
