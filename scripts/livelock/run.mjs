@@ -11,8 +11,11 @@ import { VARIANTS } from './variants.mjs'
 
 const POISON = 12
 
-/** Back-off of deliveries, scaled down so that the last one of a poisoned item comes within seconds. */
-const BACKOFF = { maxAttempts: 5, retryBackoffBaseMs: 250, retryBackoffMaxMs: 4000 }
+/** Back-off and number of deliveries, scaled down so that the last one of a poisoned item comes within seconds. */
+const BACKOFF = { maxAttempts: 4, retryBackoffBaseMs: 250, retryBackoffMaxMs: 4000 }
+
+/** Eight processes start at once, on whatever machine: what is slow here is the claim, by design. */
+const POOL = { connectTimeoutMs: 60_000 }
 
 /** Claims of poisoned items, written down by the database itself, whoever makes them. */
 const LOG = `
@@ -30,6 +33,11 @@ const ENDED = `select count(*) filter (where instance like 'healthy-%' and statu
     count(*) filter (where instance like 'poison-%' and status = 'Failed' and error like '%POISONED%')::int as settled,
     count(*) filter (where status in ('Pending', 'Running'))::int as open
   from holdfast.instance`
+
+/** Healthy instances become due one after the other, so that what is due again finds its place among them. */
+const ARRIVAL = `update holdfast.turn_queue
+  set due_at = clock_timestamp() + make_interval(secs => substr(instance, 9)::int * $1::float8 / $2::float8 / 1000)
+  where instance like 'healthy-%'`
 
 const DELIVERIES = `select deliveries, percentile_cont(0.5) within group (order by gap) as gap from (
     select deliveries, extract(epoch from at - lag(at) over (partition by instance order by at)) * 1000 as gap from public.claim_log) claims
@@ -50,8 +58,9 @@ export async function runVariant({ server, variant, leaseMs, healthy, processes,
     await startWork(url.href, healthy)
     await db.query(LOG)
     await plan.prepare()
+    await db.query(ARRIVAL, [plan.arrivalMs ?? 0, healthy])
     const options = { ...BACKOFF, ...plan.options, orchestrationConcurrency: 4, workerConcurrency: 0, dispatcherPollIntervalMs: 10, orchestratorLockTimeoutMs: leaseMs }
-    for (let i = 0; i < processes; i++) workers.push(startWorker({ url: plan.url, pool: plan.pool, options }))
+    for (let i = 0; i < processes; i++) workers.push(startWorker({ url: plan.url, pool: { ...POOL, ...plan.pool }, options }))
     await Promise.all(workers.map((worker) => worker.ready))
     await plan.begin()
     const from = Date.now()
@@ -75,7 +84,7 @@ export async function runVariant({ server, variant, leaseMs, healthy, processes,
 }
 
 async function startWork(url, healthy) {
-  const provider = await PostgresProvider.connect(url)
+  const provider = await PostgresProvider.connect(url, POOL)
   const client = new Client(provider)
   const ids = [...numbered('poison', POISON), ...numbered('healthy', healthy)]
   await Promise.all(ids.map((id) => client.startOrchestration(id, 'count', 1)))

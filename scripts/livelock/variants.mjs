@@ -1,9 +1,10 @@
-// The ways to make a claim take longer than a lease. Each gives `{ url, pool, options, begin(), end() }`.
+// The ways to make a claim take longer than a lease. Each gives `{ url, pool, options, begin(), end() }`, and `arrivalMs` where
+// not all instances are due from the beginning.
 //
 //   lock       another session takes the turn queue's table for itself, again and again
 //   proxy      every reply of the server comes later
 //   statement  the claim itself takes longer: a trigger of the test database sleeps
-//   lost       it takes longer than a claim is waited for, for a while: those claims are lost
+//   lost       it takes longer than a claim is waited for, until shortly before that time: the first claim of each is lost
 
 import { setTimeout as delay } from 'node:timers/promises'
 
@@ -15,6 +16,9 @@ const CLAIM_MS = 6400
 
 /** Above the limit of a claim, which is a minute. */
 const LOST_MS = 62_000
+
+/** The second claims begin after that limit; lost as well, they would take another minute. */
+const LOST_FOR_MS = 58_000
 
 /** A claim that takes rows sleeps once for each transaction, as long as `latency` says at that moment. */
 const SLOW_CLAIMS = `
@@ -79,9 +83,10 @@ export const VARIANTS = {
       end: () => proxy.stop(),
     }
   },
-  statement: (url) => sleeping(url, CLAIM_MS, none),
+  // Eight claims of four at once, each 6.4 s: five instances a second. They come somewhat faster.
+  statement: (url) => ({ ...sleeping(url, CLAIM_MS, none), arrivalMs: 60_000 }),
   lost: (url) => sleeping(url, LOST_MS, async (client) => {
-    await delay(LOST_MS + 3000)
+    await delay(LOST_FOR_MS)
     await client.query('update livelock.latency set ms = 0')
   }),
 }

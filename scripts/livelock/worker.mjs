@@ -18,4 +18,6 @@ process.on('message', async (order) => {
   await provider.close()
   process.disconnect()
 })
+// Without its parent it has nothing to do.
+process.once('disconnect', () => process.exit())
 process.send({ ready: true })
