@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -28,6 +28,24 @@ const paths = (entry) => (typeof entry === 'string' ? [entry.replace(/^\.\//, ''
 function pack(folder, to) {
   const [packed] = JSON.parse(npm(folder, 'pack', '--json', '--ignore-scripts', '--pack-destination', to))
   return { file: path.join(to, packed.filename), names: packed.files.map((file) => file.path) }
+}
+
+/** An authority and a certificate of it for `localhost`, made by the openssl command; the key is the server's. */
+function certificates(folder) {
+  const openssl = (...args) => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' })
+  const at = (name) => path.join(folder, name)
+  mkdirSync(folder)
+  writeFileSync(at('names'), 'subjectAltName=DNS:localhost\n')
+  openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=test authority', '-keyout', 'ca.key', '-out', 'ca.crt')
+  openssl('req', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=localhost', '-keyout', 'server.key', '-out', 'server.csr')
+  openssl('x509', '-req', '-in', 'server.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-extfile', 'names', '-out', 'server.crt')
+  chmodSync(at('server.key'), 0o600)
+  // Under root the server runs as nobody.
+  if (process.getuid?.() === 0) {
+    chownSync(at('server.key'), 65534, 65534)
+    for (const open of [path.dirname(folder), folder]) chmodSync(open, 0o755)
+  }
+  return { authority: at('ca.crt'), certificate: at('server.crt'), key: at('server.key') }
 }
 
 describe('an installed package', () => {
@@ -90,6 +108,24 @@ describe('an installed package', () => {
   test('compiles strictly from TypeScript and runs', () => {
     tsc(...strict, '--outDir', 'compiled', 'examples/checkout.mts')
     assert.equal(run('compiled/checkout.mjs').trim().split('\n').at(-1), result(19))
+  })
+
+  test('CP-18: reaches an encrypted server, and only one whose certificate it can check', async () => {
+    const files = certificates(path.join(folder, 'tls'))
+    const encrypted = await startTestServer({ port: 0, settings: { ssl: 'on', ssl_cert_file: files.certificate, ssl_key_file: files.key } })
+    try {
+      const url = (host, more) => `${encrypted.url.replace('127.0.0.1', host)}?sslmode=verify-full${more}`
+      writeFileSync(path.join(project, 'tls.mjs'), `
+        import { PostgresProvider } from 'holdfast'
+        for (const url of ${JSON.stringify([url('localhost', `&sslrootcert=${files.authority}`), url('localhost', ''), url('127.0.0.1', `&sslrootcert=${files.authority}`)])}) {
+          const answer = await PostgresProvider.connect(url).then((provider) => provider.close(), (error) => error)
+          console.log(answer instanceof Error ? \`\${answer.code} \${/certificate/.test(answer.message)}\` : 'connected')
+        }
+      `)
+      assert.deepEqual(run('tls.mjs').trim().split('\n'), ['connected', 'INVALID_URL true', 'INVALID_URL true'])
+    } finally {
+      await encrypted.stop()
+    }
   })
 
   test('gives the same names to import, default import and require', async () => {

@@ -9,8 +9,8 @@ import { Client, PostgresProvider, Runtime } from 'holdfast'
 
 const { HOLDFAST_TEST_POOLER_URL: pooler, HOLDFAST_TEST_DATABASE_URL: direct } = process.env
 
-async function connect(schema) {
-  return PostgresProvider.connectWithSchema(pooler, schema, { pooled: true, directUrl: direct, maxClients: 8 })
+async function connect(schema, pool = {}) {
+  return PostgresProvider.connectWithSchema(pooler, schema, { pooled: true, directUrl: direct, maxClients: 8, ...pool })
 }
 
 async function work(t, provider) {
@@ -42,5 +42,23 @@ if (pooler) {
       const kinds = (await client.readExecutionHistory(id, 1)).map(({ kind }) => kind)
       assert.equal(kinds.filter((kind) => kind === 'ActivityCompleted').length, 3)
     }
+  })
+
+  test('CP-16: fifty workers on two sessions never ask for a statement that is not prepared', { timeout: 120_000 }, async (t) => {
+    const provider = await connect(`pooler_cp16_${process.pid}`, { maxClients: 2 })
+    const runtime = new Runtime(provider, { workerConcurrency: 50, orchestrationConcurrency: 50 })
+    const failures = []
+    provider.on('warning', ({ message }) => failures.push(message))
+    runtime.registerActivity('next', async (_ctx, n) => n + 1)
+    runtime.registerOrchestration('count', async (ctx, n) => await ctx.scheduleActivity('next', await ctx.scheduleActivity('next', n)))
+    await runtime.start()
+    t.after(() => runtime.shutdown())
+    const client = new Client(provider)
+    const ids = Array.from({ length: 300 }, (_, n) => `cp16-${n}`)
+    await Promise.all(ids.map((id, n) => client.startOrchestration(id, 'count', n)))
+    const ends = await Promise.all(ids.map((id) => client.waitForOrchestration(id, 60_000)))
+    assert.deepEqual(ends.map(({ output }) => output), ids.map((_, n) => n + 2))
+    assert.deepEqual(failures.filter((text) => /prepared statement/.test(text)), [])
+    assert.equal(provider.stats().counters.commitRefused, 0)
   })
 }
