@@ -38,7 +38,7 @@ export async function startRuntime(t, provider, { activities = {}, orchestration
 /** A schema of its own with a client; `start` runs a runtime on it, `sql` asks the database itself. */
 export async function liveWorld(t, { schema = freshSchema(), pool } = {}) {
   const url = databaseUrl()
-  const provider = await PostgresProvider.connectWithSchema(url, schema, pool)
+  const provider = await PostgresProvider.connectWithSchema(url, schema, { connectTimeoutMs: LIMIT_MS, ...pool })
   t.after(() => provider.close())
   const client = new Client(provider)
   const session = new pg.Client(url)
