@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::{sync::oneshot, task::JoinSet, time::Instant};
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -142,18 +142,22 @@ impl<A: Awaited> Worker<A> {
 
     async fn run(self) {
         let mut poll = limits::WAIT_POLL_BASE;
+        // News, however many, do not put it off.
+        let mut polls_at = Instant::now() + poll;
         let mut hears: Option<HintUser> = None;
         loop {
             let ids = if self.watches().watched().is_empty() {
                 hears = None;
                 poll = limits::WAIT_POLL_BASE;
                 self.watches().news().await;
+                polls_at = Instant::now() + poll;
                 self.watches().fresh()
             } else {
                 tokio::select! {
                     () = self.watches().news() => self.watches().fresh(),
-                    () = tokio::time::sleep(poll) => {
+                    () = tokio::time::sleep_until(polls_at) => {
                         poll = (poll * 2).min(self.longest_poll());
+                        polls_at = Instant::now() + poll;
                         // A wait that lasts is worth a listener.
                         if poll >= limits::WAIT_POLL_MAX {
                             hears.get_or_insert_with(|| self.hints.join_waiters()).adjust();

@@ -22,9 +22,10 @@ struct Watched {
 }
 
 impl Watches {
-    /// Somebody waits for an end.
+    /// Somebody waits for an end: whoever looks for ends hears that there is one to look for from time to time.
     pub fn watch(&self, id: &str) {
         self.lock().entry(id.to_owned()).or_default().watchers += 1;
+        self.news.notify_one();
     }
 
     /// Whether somebody waits for it.

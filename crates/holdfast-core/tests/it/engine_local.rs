@@ -188,3 +188,15 @@ async fn a_turn_of_a_deleted_instance_does_not_answer_for_the_one_that_has_its_i
     assert_eq!(end.output.as_deref(), Some("\"new\""));
     hand.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_for_what_goes_on_here_hears_of_an_end_elsewhere() {
+    let mut hand = Hand::new().await;
+    hand.turn().await;
+    let ended = "update @instance set status = 'Completed', output = '1', finished_at = clock_timestamp()";
+    let (waited, ()) = tokio::join!(hand.client.wait("i", PATIENCE), async {
+        sql_at(TestDatabase::get().url(), &hand.schema, ended).await;
+    });
+    assert_eq!(waited.expect("no error").and_then(|row| row.output).as_deref(), Some("1"));
+    hand.stop().await;
+}
