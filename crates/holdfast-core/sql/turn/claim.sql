@@ -4,6 +4,8 @@
 -- Rows: at most $5, in due order (equal due times in any order: a second sort key would read the whole backlog).
 -- Locks: turn rows, skipping locked ones. Index: turn_queue_due_at_idx bounded by statement_timestamp() (a volatile
 -- function there would read every waiting row), turn_queue_pkey, node_pkey, instance_pkey.
+-- Start texts of 64 MiB together are enough for one claim, the longest that one payload has by default: those behind that are
+-- left `unread`, and their turns go back. Lengths are read without the texts.
 -- $1 owner text
 -- $2 owner_epoch bigint
 -- $3 names text[] (while no version is fixed)
@@ -50,33 +52,41 @@ claimed as (
   where q.instance = candidate.instance
   returning q.instance, q.fence, q.deliveries, q.name, q.version, q.execution, q.history_len, q.last_fence, q.parked, q.leased_at,
             candidate.due_at as was_due_at
-)
-select claimed.instance,
-       claimed.fence,
-       claimed.deliveries,
-       claimed.deliveries > $10::int as poisoned,
-       claimed.name,
-       claimed.version,
-       claimed.execution,
-       claimed.history_len,
-       claimed.last_fence,
-       claimed.parked,
-       floor(extract(epoch from claimed.leased_at) * 1000)::bigint as now_ms,
-       floor(extract(epoch from statement_timestamp() - claimed.was_due_at) * 1000)::bigint as waited_ms,
-       started.input,
-       started.carried,
-       started.custom_status,
-       started.parent_instance,
-       started.parent_execution,
-       started.parent_event
-from claimed
-left join lateral (
-  select case when claimed.history_len = 0 then i.input end as input,
+),
+started as (
+  select claimed.*,
+         case when claimed.history_len = 0 then i.input end as input,
          case when claimed.history_len = 0 then i.carried end as carried,
          case when claimed.history_len = 0 then i.custom_status end as custom_status,
          i.parent_instance,
          i.parent_execution,
-         i.parent_event
-  from /*schema*/instance i
-  where i.instance = claimed.instance
-) started on true
+         i.parent_event,
+         coalesce(sum(case when claimed.history_len = 0 then octet_length(i.input) + coalesce(octet_length(i.carried), 0) end)
+           over (rows between unbounded preceding and 1 preceding), 0) >= 67108864 as unread
+  from claimed
+  left join lateral (
+    select s.input, s.carried, s.custom_status, s.parent_instance, s.parent_execution, s.parent_event
+    from /*schema*/instance s
+    where s.instance = claimed.instance
+  ) i on true
+)
+select started.instance,
+       started.fence,
+       started.deliveries,
+       started.deliveries > $10::int as poisoned,
+       started.name,
+       started.version,
+       started.execution,
+       started.history_len,
+       started.last_fence,
+       started.parked,
+       floor(extract(epoch from started.leased_at) * 1000)::bigint as now_ms,
+       floor(extract(epoch from statement_timestamp() - started.was_due_at) * 1000)::bigint as waited_ms,
+       started.unread,
+       case when not started.unread then started.input end as input,
+       case when not started.unread then started.carried end as carried,
+       started.custom_status,
+       started.parent_instance,
+       started.parent_execution,
+       started.parent_event
+from started

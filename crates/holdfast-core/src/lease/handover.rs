@@ -114,6 +114,7 @@ fn first_turn(start: &Start, fence: Fence, now_ms: i64) -> ClaimedTurn {
         parked: false,
         last_fence: Fence(0),
         start: Some(TurnStart { input: start.input.clone(), carried: None, custom_status: None }),
+        unread: false,
         parent: None,
         now_ms,
     }

@@ -174,6 +174,7 @@ impl Model {
                 carried: instance.carried.clone(),
                 custom_status: instance.custom_status.clone(),
             }),
+            unread: false,
             parent: instance.parent,
             now_ms: row.lease.leased_at,
             instance: id,

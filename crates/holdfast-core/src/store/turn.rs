@@ -67,6 +67,8 @@ pub struct ClaimedTurn {
     pub last_fence: Fence,
     /// Present when history_len is 0: what the execution starts from.
     pub start: Option<TurnStart>,
+    /// What it starts from was too much for the claim beside the others: it is not there, and the turn goes back.
+    pub unread: bool,
     /// Who waits for the end.
     pub parent: Option<ParentLink>,
     /// Database time of the claim, ms since 1970.
@@ -153,6 +155,7 @@ fn claimed_turn(row: &Row) -> Result<ClaimedTurn> {
         parked: column(row, "parked")?,
         last_fence: Fence(column(row, "last_fence")?),
         start,
+        unread: column(row, "unread")?,
         parent: parent(row)?,
         now_ms: column(row, "now_ms")?,
     })

@@ -229,6 +229,7 @@ mod tests {
             parked: false,
             last_fence: Fence(0),
             start: None,
+            unread: false,
             parent: None,
             now_ms: 0,
         }

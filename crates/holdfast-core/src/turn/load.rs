@@ -95,7 +95,8 @@ impl Loaded {
     }
 }
 
-/// Cold turns, beyond the first, whose histories are too much for one load together with those before them.
+/// Turns that go back because what they need is too much for one load together with those before them: cold turns, beyond the
+/// first, with their histories, and turns whose start the claim left out.
 pub(super) fn beyond_one_load(fresh: &[ClaimedTurn], cold: &[(String, i64)]) -> BTreeSet<String> {
     let cold: BTreeSet<&str> = cold.iter().map(|(instance, _)| instance.as_str()).collect();
     let mut events = 0;
@@ -108,6 +109,7 @@ pub(super) fn beyond_one_load(fresh: &[ClaimedTurn], cold: &[(String, i64)]) -> 
             events += more;
         }
     }
+    beyond.extend(fresh.iter().filter(|claimed| claimed.unread).map(|claimed| claimed.instance.clone()));
     beyond
 }
 
@@ -205,6 +207,7 @@ mod tests {
             parked: false,
             last_fence: Fence(0),
             start: None,
+            unread: false,
             parent: None,
             now_ms: 0,
         }
@@ -222,5 +225,11 @@ mod tests {
         assert_eq!(beyond(&[500_000, 10, 20], &[0, 1, 2]), ["i1", "i2"]);
         assert_eq!(beyond(&[60_000, 60_000, 40_000], &[0, 1, 2]), ["i1"]);
         assert_eq!(beyond(&[60_000, 60_000, 40_000], &[1, 2]), [""; 0], "a live frame reads no history");
+    }
+
+    #[test]
+    fn a_turn_whose_start_was_left_out_goes_back() {
+        let turns = [claimed("read", 0), ClaimedTurn { unread: true, ..claimed("left out", 0) }];
+        assert_eq!(beyond_one_load(&turns, &[]), BTreeSet::from(["left out".to_owned()]));
     }
 }

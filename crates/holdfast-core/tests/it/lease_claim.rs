@@ -1,11 +1,11 @@
 //! Claims: what they take, stamp and count (L1, L2, L3, L5, L10, D5).
 
 use holdfast_core::store::{
-    NodeKey, TagFilter,
+    Fence, NodeKey, TagFilter,
     activity::{self, Lane, Terms},
     commit::{CommitOutcome, NewActivity},
     replay_version::{self, ReplayRange},
-    turn::{self, ClaimRequest},
+    turn::{self, ClaimRequest, ClaimedTurn},
 };
 
 use crate::store_harness::*;
@@ -397,4 +397,24 @@ async fn a_claim_takes_inputs_up_to_a_bound_and_the_rest_stays_due() {
     assert_eq!(store.number("select count(*) from @activity_queue where owner is null and deliveries = 0 and due_at < now()").await, 2);
     // What was left is found by the next claim of the same node, which begins at its mark.
     assert_eq!(store.claim_activities(&request(&node)).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_claim_of_turns_reads_starts_up_to_a_bound_and_says_which_it_left_out() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    for instance in ["a", "b", "c", "d", "e"] {
+        store.start(instance).await;
+    }
+    store.run("update @instance set input = '\"' || repeat('x', 30000000) || '\"'").await;
+    let claimed = store.claim(&request(&node)).await;
+    let read = |turn: &ClaimedTurn| turn.start.as_ref().map(|start| start.input.len());
+    assert_eq!(claimed.iter().filter(|turn| read(turn) == Some(30_000_002) && !turn.unread).count(), 3);
+    assert_eq!(claimed.iter().filter(|turn| read(turn).is_none() && turn.unread).count(), 2);
+    let unread: Vec<Fence> = claimed.iter().filter(|turn| turn.unread).map(|turn| turn.fence).collect();
+    assert_eq!(
+        turn::release(&store.session, &store.statements, &node, &unread, 0).await.expect("release"),
+        2
+    );
+    assert!(store.claim(&request(&node)).await.iter().all(|turn| !turn.unread && turn.deliveries == 1));
 }
