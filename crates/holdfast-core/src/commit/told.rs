@@ -67,7 +67,40 @@ impl Drop for Told {
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use holdfast_replay::{MessageBody, Payload};
+
     use super::*;
+    use crate::{
+        error::ErrorKind,
+        store::commit::{CommitItem, Send},
+    };
+
+    fn pending(runs: u32) -> Pending {
+        let body = MessageBody::EventRaised { name: "e".to_owned(), data: Payload::null() };
+        let item = CommitItem::Send(Send { instance: "i".to_owned(), body, dedup_key: None });
+        Pending { item, bytes: 0, runs, place: None, settled: Box::new(|_| ()) }
+    }
+
+    #[test]
+    fn a_delay_is_told_from_the_fourth_run_on_and_at_each_doubling() {
+        let events = Events::default();
+        events.listen(Arc::new(|| ()));
+        let error = Error::new(ErrorKind::Unavailable, "connection refused");
+        let told: Vec<u32> = (1..=40)
+            .filter(|runs| {
+                of_delay(&events, &[pending(1), pending(*runs)], &error);
+                !events.take().is_empty()
+            })
+            .collect();
+        assert_eq!(told, [4, 8, 16, 32]);
+        of_delay(&events, &[pending(8), pending(2)], &error);
+        let event = events.take().remove(0);
+        assert_eq!((event.name, event.level), ("commits-delayed", Level::Warn));
+        assert_eq!(
+            serde_json::Value::Object(event.fields),
+            json!({ "items": 2, "runs": 8, "code": "UNAVAILABLE" })
+        );
+    }
 
     #[test]
     fn a_lease_that_is_gone_after_a_lost_answer_is_no_proof_that_nothing_was_written() {
