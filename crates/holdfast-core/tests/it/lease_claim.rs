@@ -1,4 +1,6 @@
 //! Claims: what they take, stamp and count (L1, L2, L3, L5, L10, D5).
+//!
+//! length: what a claim takes, in which order and how much of it, rule by rule.
 
 use holdfast_core::store::{
     Fence, NodeKey, TagFilter,
