@@ -14,7 +14,7 @@ import { guarded } from './guard.js'
 import { LocalTask, type StepEnd, refuseInStep } from './local.js'
 import { Mailbox } from './mailbox.js'
 import { OpenTasks } from './open.js'
-import { SeededRandom } from './random.js'
+import { SeededRandom, isSeed } from './random.js'
 import { type CommandTask, type TaskHost, type TaskNode, ActivityCommandTask } from './task.js'
 import { Unused } from './unused.js'
 import { Values } from './values.js'
@@ -57,6 +57,8 @@ export class Frame implements TaskHost {
     readonly start: ActivationStart,
     readonly payloadLimit: number,
   ) {
+    // Before the code runs: what comes of it later would be taken for the code's own error.
+    if (!isSeed(start.seed)) throw new SyntaxError(`the seed ${JSON.stringify(start.seed)} is no number in hexadecimal`)
     this.isReplaying = start.replaying
     this.now = start.atMs
     this.customStatus = start.customStatus ?? null

@@ -4,6 +4,11 @@
  * Good enough for ids and dice (it passes PractRand); never for keys or secrets.
  */
 
+/** Whether a text is a seed: a number in hexadecimal, up to 64 bits. */
+export function isSeed(text: string): boolean {
+  return /^[0-9a-f]{0,16}$/i.test(text)
+}
+
 /** A stream of 32-bit numbers fixed by its seed. */
 export class SeededRandom {
   #a: number
@@ -11,7 +16,7 @@ export class SeededRandom {
   #c: number
   #counter = 1
 
-  /** `seed` is a number in hexadecimal, up to 64 bits. */
+  /** `seed` passes {@link isSeed}. */
   constructor(seed: string) {
     const value = BigInt(`0x${seed === '' ? '0' : seed}`)
     this.#a = Number(value & 0xffff_ffffn)
