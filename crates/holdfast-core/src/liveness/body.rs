@@ -73,7 +73,7 @@ impl Body {
         let key = session.register(&id, times).await?;
         failpoint::hit("node.register.after");
         *self.lock_key() = key;
-        self.node.standing.heard(sent);
+        self.heard(sent);
         Ok(())
     }
 
@@ -166,7 +166,7 @@ impl Body {
                     self.outage.seen_at_others();
                 }
                 if answer.alive {
-                    self.node.standing.heard(sent);
+                    self.heard(sent);
                 }
                 self.node.provider.counters().heartbeats.add(1);
                 self.heed(answer).await
@@ -275,6 +275,13 @@ impl Body {
                 }
             }
             None => self.session = None,
+        }
+    }
+
+    /// What the gate held back goes on. A fence may have come and gone between two looks of the watch: nobody else knows of it.
+    fn heard(&self, sent: Moment) {
+        if self.node.standing.heard(sent) {
+            self.events.may_go_on();
         }
     }
 

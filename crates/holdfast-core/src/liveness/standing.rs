@@ -37,6 +37,8 @@ struct State {
     /// When the last successful heartbeat was sent; none before the node is registered.
     heard: Option<Moment>,
     unreachable: bool,
+    /// Somebody was told to start nothing since the node was heard last.
+    held_back: bool,
     event_loop: LoopState,
     /// A part of the engine that makes no progress.
     stuck: Option<&'static str>,
@@ -48,11 +50,13 @@ impl Standing {
         Self { caution, fence_after: config.liveness.fence_after(), state: Mutex::default() }
     }
 
-    /// A heartbeat, or a registration, sent at this moment succeeded.
-    pub(crate) fn heard(&self, sent: Moment) {
+    /// A heartbeat, or a registration, sent at this moment succeeded. True: until then somebody was told that the node is
+    /// fenced, for however short a time, and is to ask again.
+    pub(crate) fn heard(&self, sent: Moment) -> bool {
         let mut state = self.lock();
         state.heard = Some(sent);
         state.unreachable = false;
+        std::mem::take(&mut state.held_back)
     }
 
     /// A heartbeat or a renewal failed, or the way to the database did.
@@ -74,8 +78,9 @@ impl Standing {
 
     /// What may be claimed now.
     pub(crate) fn claiming(&self, now: Moment) -> Claiming {
-        let state = self.lock();
-        if self.is_fenced(&state, now) || state.event_loop != LoopState::Healthy || state.stuck.is_some() {
+        let mut state = self.lock();
+        if self.is_fenced(&mut state, now) || state.event_loop != LoopState::Healthy || state.stuck.is_some()
+        {
             return Claiming::Nothing;
         }
         match state.cautious_until {
@@ -86,7 +91,7 @@ impl Standing {
 
     /// Whether the others may take this node's work over soon: nothing new is started.
     pub(crate) fn fenced(&self, now: Moment) -> bool {
-        self.is_fenced(&self.lock(), now)
+        self.is_fenced(&mut self.lock(), now)
     }
 
     /// Time since the last successful heartbeat was sent.
@@ -110,8 +115,10 @@ impl Standing {
         self.lock().stuck
     }
 
-    fn is_fenced(&self, state: &State, now: Moment) -> bool {
-        state.heard.is_some_and(|heard| now.since(heard) >= self.fence_after)
+    fn is_fenced(&self, state: &mut State, now: Moment) -> bool {
+        let fenced = state.heard.is_some_and(|heard| now.since(heard) >= self.fence_after);
+        state.held_back |= fenced;
+        fenced
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -162,6 +169,20 @@ mod tests {
         assert_eq!(standing.claiming(start.plus(20 * SECOND)), Claiming::Nothing);
         standing.heard(start.plus(21 * SECOND));
         assert!(!standing.fenced(start.plus(22 * SECOND)), "heard again");
+    }
+
+    #[test]
+    fn who_was_held_back_by_a_fence_asks_again_once_the_node_is_heard() {
+        let standing = standing(|_| {});
+        let start = Moment::now();
+        assert!(!standing.heard(start), "nobody asked");
+        assert!(!standing.fenced(start.plus(19 * SECOND)));
+        assert!(!standing.heard(start.plus(SECOND)), "whoever asked was let through");
+        assert!(standing.fenced(start.plus(21 * SECOND)));
+        assert!(standing.heard(start.plus(20 * SECOND)), "a fence that nobody else may have noticed");
+        assert_eq!(standing.claiming(start.plus(40 * SECOND)), Claiming::Nothing);
+        assert!(standing.heard(start.plus(40 * SECOND)));
+        assert!(!standing.heard(start.plus(41 * SECOND)), "it was told once");
     }
 
     #[test]

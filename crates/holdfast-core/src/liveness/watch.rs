@@ -91,8 +91,6 @@ impl Watch {
         if fenced {
             self.node.provider.counters().self_fences.add(1);
             self.events.fenced();
-        } else {
-            self.events.may_go_on();
         }
     }
 
