@@ -14,15 +14,21 @@ import { until } from '../support/live.mjs'
 import { BLOCK_MS, kindsOf, openWorld, QUICK, Worker } from '../support/liveness.mjs'
 import { databaseUrl, freshSchema } from '../support/world.mjs'
 
+/**
+ * Far shorter than a loop is blocked, so that only renewals keep them. A machine so busy that a process stands still for half
+ * a lease loses it by right; with a second's lease that was seen, with these it takes two seconds.
+ */
+const RENEWED = { orchestratorLockTimeoutMs: QUICK.staleAfterMs, workerLockTimeoutMs: QUICK.staleAfterMs }
+
 describe('an event loop that stands still', { concurrency: 2 }, () => {
   for (const [name, started] of [['blocking activity', 'block'], ['blocking orchestration', 'orchestration']]) {
     test(`${name}: it loses no lease and nothing runs twice`, async (t) => {
       const world = await openWorld(t)
-      const blocked = new Worker(world)
+      const blocked = new Worker(world, { options: RENEWED })
       await blocked.ready()
       await world.client.startOrchestration('one', name, BLOCK_MS)
       await blocked.until((line) => line.started === started)
-      const other = new Worker(world)
+      const other = new Worker(world, { options: RENEWED })
       await other.ready()
       const end = await world.end('one')
       assert.equal(end.status, 'Completed', end.error)
