@@ -13,15 +13,19 @@ const BEAT_MS = 50
 const ANSWER_LENGTH = 64 * 1024 * 1024
 
 export class Answers {
-  readonly #complete: (text: string) => void
+  readonly #complete: (text: string) => string | null | undefined
+  readonly #next: (batch: string) => void
   readonly #turns: string[] = []
   readonly #activities: string[] = []
   readonly #beats = new Map<number, string>()
   #isBeating = false
   #isFlushing = false
+  #isSending = false
 
-  constructor(complete: (text: string) => void) {
+  /** `complete` hands answers over and may bring what follows from them at once, which goes to `next`. */
+  constructor(complete: (text: string) => string | null | undefined, next: (batch: string) => void) {
     this.#complete = complete
+    this.#next = next
   }
 
   /** Notes an answer; it goes back with all others of this turn of the event loop. */
@@ -30,7 +34,9 @@ export class Answers {
     answers.push(text)
     if (this.#isFlushing) return
     this.#isFlushing = true
-    setImmediate(() => this.flush())
+    setImmediate(() => {
+      if (this.#isFlushing) this.flush()
+    })
   }
 
   /** Notes a heartbeat; the newest of each activity goes with the next answers, a moment later at the latest. */
@@ -44,20 +50,31 @@ export class Answers {
     }, BEAT_MS).unref()
   }
 
-  /** Hands over what is there. */
+  /** Hands over what is there, and what is answered at once to what comes back. */
   flush(): void {
     this.#isFlushing = false
-    while (this.#turns.length + this.#activities.length + this.#beats.size > 0) {
-      const turns = cut(this.#turns)
-      const activities = cut(this.#activities)
-      if (this.#send(textOf(turns, activities, this.#takeBeats()))) continue
-      this.#send(textOf(turns.map(abandonedOf), activities.map(abandonedOf)))
+    // What is added meanwhile goes with the next round of the loop below.
+    if (this.#isSending) return
+    this.#isSending = true
+    try {
+      this.#sendAll()
+    } finally {
+      this.#isSending = false
     }
   }
 
   /** A batch that nobody can read: an answer that names nobody makes the engine take back all that JavaScript has in hand. */
   giveUp(): void {
     this.#send('')
+  }
+
+  #sendAll(): void {
+    while (this.#turns.length + this.#activities.length + this.#beats.size > 0) {
+      const turns = cut(this.#turns)
+      const activities = cut(this.#activities)
+      if (this.#send(textOf(turns, activities, this.#takeBeats()))) continue
+      this.#send(textOf(turns.map(abandonedOf), activities.map(abandonedOf)))
+    }
   }
 
   #takeBeats(): string {
@@ -69,13 +86,15 @@ export class Answers {
 
   /** Whether the engine took it. */
   #send(text: string): boolean {
+    let batch
     try {
-      this.#complete(text)
-      return true
+      batch = this.#complete(text)
     } catch (error) {
       reportDefect(error)
       return false
     }
+    if (typeof batch === 'string') this.#next(batch)
+    return true
   }
 }
 

@@ -61,7 +61,8 @@ export interface NativeRuntime {
   start(handlersJson: string): Promise<Outcome<null>>
   /** The next batch of work; null once the runtime is closed. */
   next(max: number): Promise<string | null>
-  complete(text: string): void
+  /** Takes answers; gives the next batch when something is ready then. */
+  complete(text: string, max: number): string | null | undefined
   shutdown(timeoutMs: number): Promise<Outcome<null>>
   /** Numbers as JSON text; null before the start. */
   metrics(): string | null | undefined

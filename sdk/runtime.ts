@@ -84,7 +84,10 @@ export class Runtime {
     this.#options = shown
     this.#values = values
     this.#native = new (binding().JsRuntime)(nativeOf(provider), given)
-    this.#answers = new Answers((text) => this.#native.complete(text))
+    this.#answers = new Answers(
+      (text) => this.#native.complete(text, BATCH),
+      (batch) => void this.#take(batch),
+    )
     this.#driver = new Driver(
       (start) => this.#bodyOf(start),
       (reply) => this.#answers.add('turn', reply),
@@ -298,24 +301,28 @@ export class Runtime {
     for (;;) {
       const text = await this.#native.next(BATCH)
       if (text === null || text === undefined) return
-      try {
-        await this.#take(JSON.parse(text) as Batch)
-      } catch (error) {
-        reportDefect(error)
-        this.#answers.giveUp()
-      }
+      const rounds = this.#take(text)
+      // The next pull waits a little, so that it finds a batch; not for a long replay.
+      if (rounds !== undefined) await Promise.race([rounds, afterTwoTurns()])
     }
   }
 
-  async #take(batch: Batch): Promise<void> {
-    if (batch.evict !== undefined) this.#driver.evict(batch.evict)
-    for (const job of batch.activities ?? []) this.#startJob(job)
-    // After the starts: a signal may be for a job of the same batch.
-    for (const abort of batch.aborts ?? []) this.#runner.abort(abort)
-    const rounds = this.#driver.run(batch.turns ?? [])
-    this.#answers.flush()
-    // The next pull waits a little, so that it finds a batch; not for a long replay.
-    if (rounds !== undefined) await Promise.race([rounds.catch(reportDefect), afterTwoTurns()])
+  /** Begins what a batch brings. The promise, given when async functions have a turn in it, resolves when these are answered. */
+  #take(text: string): Promise<void> | undefined {
+    try {
+      const batch = JSON.parse(text) as Batch
+      if (batch.evict !== undefined) this.#driver.evict(batch.evict)
+      for (const job of batch.activities ?? []) this.#startJob(job)
+      // After the starts: a signal may be for a job of the same batch.
+      for (const abort of batch.aborts ?? []) this.#runner.abort(abort)
+      const rounds = this.#driver.run(batch.turns ?? [])
+      this.#answers.flush()
+      return rounds?.then(() => this.#answers.flush()).catch(reportDefect)
+    } catch (error) {
+      reportDefect(error)
+      this.#answers.giveUp()
+      return undefined
+    }
   }
 
   #startJob(job: ActivityJob): void {

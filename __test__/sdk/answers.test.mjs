@@ -35,6 +35,30 @@ test('a flush that fails ends no process', () => {
   assert.equal(texts.length, 2)
 })
 
+test('what follows from answers at once is taken before the flush returns, and answered in the same flush', () => {
+  const texts = []
+  const next = []
+  const answers = new Answers(
+    (text) => {
+      texts.push(text)
+      return texts.length === 1 ? '{"turns":[]}' : null
+    },
+    (batch) => {
+      next.push(batch)
+      answers.add('turn', '{"h":2,"n":0,"c":[],"o":"waiting"}')
+      answers.flush()
+      assert.equal(texts.length, 1, 'no flush within a flush')
+    },
+  )
+  answers.add('activity', '{"h":1,"ok":1}')
+  answers.flush()
+  assert.deepEqual(next, ['{"turns":[]}'])
+  assert.deepEqual(texts.map((text) => JSON.parse(text)), [
+    { turns: [], activities: [{ h: 1, ok: 1 }] },
+    { turns: [{ h: 2, n: 0, c: [], o: 'waiting' }], activities: [] },
+  ])
+})
+
 test('an activation that cannot be taken up is abandoned, its neighbours are answered', async () => {
   const { driver, replies } = driverOf(async () => 1)
   const warned = once(process, 'warning')

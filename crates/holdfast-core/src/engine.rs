@@ -8,16 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{
-    sync::{mpsc, watch},
-    task::JoinSet,
-};
+use tokio::{runtime::Handle, sync::watch, task::JoinSet};
 
 use crate::{
     activity::{ActivityLimits, ActivityRunner},
     clock::{self, Moment},
     config::EngineConfig,
-    crossing::{AbortReason, Outbox},
+    crossing::{AbortReason, Outbox, Pulled},
     dispatch::{Claimer, FreeSlots, Handlers},
     error::Result,
     failpoint,
@@ -45,9 +42,9 @@ use parts::{Answering, keep_house, keep_running};
 /// A running engine.
 pub struct Engine {
     outbox: Arc<Outbox>,
-    /// Bounded by the slots: each turn and job that was handed out is answered once, and nothing is claimed for a slot
-    /// before its answer was settled. `complete` runs on the JavaScript thread and must not wait.
-    answers: mpsc::UnboundedSender<String>,
+    answering: Answering,
+    /// Where its tasks run; JavaScript brings answers on a thread of its own.
+    runtime: Handle,
     turns: Arc<TurnRunner>,
     activities: Arc<ActivityRunner>,
     claimer: Arc<Claimer>,
@@ -63,7 +60,6 @@ pub struct Engine {
 /// What a stop takes down, once.
 struct Parts {
     claiming: JoinSet<()>,
-    answering: JoinSet<()>,
     liveness: Liveness,
 }
 
@@ -109,14 +105,12 @@ impl Engine {
             activities: Arc::clone(&activities),
             wake,
         });
-        let (answers, received) = mpsc::unbounded_channel();
         let mut claims = JoinSet::new();
         let claiming = Arc::clone(&claimer);
         let gauges = keep_house(&mut claims, &provider, &node.config, &activities, &stopping);
         claims.spawn(keep_running(Arc::clone(&provider), "claimer", move |again| {
             Arc::clone(&claiming).run(stopping.clone(), again)
         }));
-        let mut answered = JoinSet::new();
         let answering = Answering {
             outbox: Arc::clone(&outbox),
             turns: Arc::clone(&turns),
@@ -124,10 +118,10 @@ impl Engine {
             counters: Arc::clone(provider.counters()),
             progress: answering,
         };
-        answered.spawn(answering.run(received));
         Ok(Arc::new(Self {
             outbox,
-            answers,
+            answering,
+            runtime: Handle::current(),
             turns,
             activities,
             claimer,
@@ -136,7 +130,7 @@ impl Engine {
             gauges,
             stop,
             hurry: watch::Sender::new(false),
-            parts: tokio::sync::Mutex::new(Some(Parts { claiming: claims, answering: answered, liveness })),
+            parts: tokio::sync::Mutex::new(Some(Parts { claiming: claims, liveness })),
         }))
     }
 
@@ -144,20 +138,30 @@ impl Engine {
     pub async fn next(&self, max: usize) -> Option<String> {
         failpoint::hit("crossing.next.before");
         let pulled = self.outbox.next(max).await;
-        if let Some(pulled) = &pulled {
-            self.activities.started(&pulled.activities);
-        }
         self.node.provider.counters().crossings.add(1);
         failpoint::hit("crossing.next.after");
-        pulled.map(|pulled| pulled.text)
+        pulled.map(|pulled| self.handed(pulled))
     }
 
-    /// A batch of answers from JavaScript. Never waits; slots bound how much can be on its way.
-    pub fn complete(&self, text: String) {
+    /// A batch of answers from JavaScript. Never waits. After a stop what is answered was abandoned before.
+    pub fn complete(&self, text: &str) {
+        let _entered = self.runtime.enter();
         failpoint::hit("crossing.complete.before");
-        // After a stop nobody listens: what is answered then was abandoned before.
-        let _ = self.answers.send(text);
+        self.answering.hand_out(text);
         failpoint::hit("crossing.complete.after");
+    }
+
+    /// The same, and what is ready for JavaScript then, as [`Engine::next`] would bring it: what follows from the answers at once
+    /// needs no other thread.
+    pub fn exchange(&self, text: &str, max: usize) -> Option<String> {
+        let _entered = self.runtime.enter();
+        self.outbox.after(max, || self.complete(text)).map(|pulled| self.handed(pulled))
+    }
+
+    /// The text of a batch that JavaScript gets now.
+    fn handed(&self, pulled: Pulled) -> String {
+        self.activities.started(&pulled.activities);
+        pulled.text
     }
 
     /// Stops: drains for at most `grace`, then tells bodies to stop, then lets go, at most a second later. Idempotent; a
@@ -194,7 +198,6 @@ impl Engine {
         self.turns.stop_all();
         self.activities.stop_all();
         self.give_back(last).await;
-        taken.answering.shutdown().await;
         taken.liveness.stop(GOODBYE_LIMIT).await;
     }
 

@@ -51,12 +51,10 @@ impl JsRuntime {
         life::promise(env, async move { engine?.next(max as usize).await })
     }
 
-    /// Answers to a batch.
+    /// Answers to a batch; gives the next one, of at most `max` items, when something is ready then.
     #[napi]
-    pub fn complete(&self, batch: String) {
-        if let Some(engine) = self.engine.get() {
-            engine.complete(batch);
-        }
+    pub fn complete(&self, batch: String, max: u32) -> Option<String> {
+        self.engine.get()?.exchange(&batch, max as usize)
     }
 
     /// What the runtime did so far, as JSON; `null` before it has started.

@@ -86,6 +86,8 @@ struct State {
     /// A frame to forget may have something running.
     is_urgent: bool,
     closed: bool,
+    /// So many calls take what is there before they return: nobody else has to be woken for it.
+    attended: usize,
 }
 
 /// One batch: its JSON text and what it carries, so that the engine knows what has started.
@@ -134,8 +136,11 @@ impl Outbox {
         let mut state = self.lock();
         state.turns.extend(turns);
         state.activities.extend(activities);
+        let attended = state.attended > 0;
         drop(state);
-        self.ready.notify_one();
+        if !attended {
+            self.ready.notify_one();
+        }
     }
 
     /// Tells a running activity to stop.
@@ -177,15 +182,29 @@ impl Outbox {
                     self.ready.notify_one();
                     return None;
                 }
-                let open = self.gate.as_ref().is_none_or(|gate| gate());
-                if let Some(batch) = take(&mut state, if open { max.max(1) } else { 0 }) {
-                    let text = serde_json::to_string(&batch).expect("payloads are JSON and keys are strings");
-                    let activities = batch.activities.iter().map(|job| job.h).collect();
-                    return Some(Pulled { text, activities });
+                if let Some(pulled) = self.pull(&mut state, max.max(1)) {
+                    return Some(pulled);
                 }
             }
             self.ready.notified().await;
         }
+    }
+
+    /// Does something that may add work, and takes what is there then, without waking who waits in [`Outbox::next`] for it.
+    pub fn after(&self, max: usize, work: impl FnOnce()) -> Option<Pulled> {
+        self.lock().attended += 1;
+        let _attending = Attending(self);
+        work();
+        let mut state = self.lock();
+        if state.closed { None } else { self.pull(&mut state, max.max(1)) }
+    }
+
+    fn pull(&self, state: &mut State, max: usize) -> Option<Pulled> {
+        let open = self.gate.as_ref().is_none_or(|gate| gate());
+        let batch = take(state, if open { max } else { 0 })?;
+        let text = serde_json::to_string(&batch).expect("payloads are JSON and keys are strings");
+        let activities = batch.activities.iter().map(|job| job.h).collect();
+        Some(Pulled { text, activities })
     }
 
     /// What has not started, left where it is.
@@ -222,6 +241,19 @@ impl Outbox {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody takes what is there; what is left then is the next caller's.
+struct Attending<'a>(&'a Outbox);
+
+impl Drop for Attending<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.attended -= 1;
+        if !(state.turns.is_empty() && state.activities.is_empty()) {
+            self.0.ready.notify_one();
+        }
     }
 }
 
@@ -290,6 +322,31 @@ mod tests {
         let batch = outbox.next(64).await.expect("a batch").text;
         assert!(batch.contains(r#""turns":[]"#) && batch.contains(r#""reason":"lost""#), "{batch}");
         assert_eq!(outbox.drain().turns, [FrameId(1)], "it has not started");
+    }
+
+    #[tokio::test]
+    async fn what_a_call_leaves_is_pulled_by_who_waits() {
+        let outbox = std::sync::Arc::new(Outbox::default());
+        let waiting = std::sync::Arc::clone(&outbox);
+        let waiting = tokio::spawn(async move { waiting.next(64).await });
+        tokio::task::yield_now().await;
+        let taken = outbox.after(1, || outbox.push(vec![turn(1, 1), turn(2, 1)], Vec::new()));
+        assert!(taken.expect("a batch").text.contains("{\"h\":1,"));
+        let left = waiting.await.expect("no panic").expect("a batch").text;
+        assert!(left.contains("{\"h\":2,") && !left.contains("{\"h\":1,"), "{left}");
+        assert!(outbox.after(1, || ()).is_none(), "nothing came");
+    }
+
+    #[tokio::test]
+    async fn what_a_call_adds_before_it_panics_is_pulled_by_who_waits() {
+        let outbox = Outbox::default();
+        let work = || {
+            outbox.push(vec![turn(1, 1)], Vec::new());
+            panic!("on purpose");
+        };
+        let call = std::panic::AssertUnwindSafe(|| outbox.after(1, work));
+        assert!(std::panic::catch_unwind(call).is_err());
+        assert!(outbox.next(1).await.expect("a batch").text.contains("{\"h\":1,"));
     }
 
     #[tokio::test]

@@ -8,10 +8,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use tokio::{
-    sync::{mpsc, watch},
-    task::JoinSet,
-};
+use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
     activity::{self, ActivityRunner, Ended},
@@ -78,7 +75,7 @@ pub(super) async fn keep_running<F: Future<Output = ()>>(
     }
 }
 
-/// Hands answers to their runners; ends when the engine is dropped or stopped.
+/// Hands answers to their runners, on the thread that brings them.
 pub(super) struct Answering {
     pub(super) outbox: Arc<Outbox>,
     pub(super) turns: Arc<TurnRunner>,
@@ -88,16 +85,15 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    pub(super) async fn run(self, mut received: mpsc::UnboundedReceiver<String>) {
-        while let Some(text) = received.recv().await {
-            self.progress.step();
-            self.hand_out(&text);
-            self.progress.idle();
-        }
+    /// Never waits.
+    pub(super) fn hand_out(&self, text: &str) {
+        self.progress.step();
+        let answers = Answers::parse(text);
+        self.guarded(|| self.each(answers), || self.give_up());
+        self.progress.idle();
     }
 
-    fn hand_out(&self, text: &str) {
-        let answers = Answers::parse(text);
+    fn each(&self, answers: Answers) {
         for reply in answers.turns {
             let frame = reply.frame;
             self.guarded(|| self.turns.answer(reply), || self.turns.abandon(frame));
@@ -129,13 +125,16 @@ impl Answering {
             match whose {
                 Whose::Turn(frame) => self.turns.unreadable(frame, &error),
                 Whose::Activity(h) => self.activities.unreadable(h, &error),
-                Whose::Unknown => {
-                    let unstarted = self.outbox.unstarted();
-                    self.turns.give_up(&unstarted.turns);
-                    self.activities.give_up(&unstarted.activities);
-                }
+                Whose::Unknown => self.give_up(),
             }
         }
+    }
+
+    /// Nobody knows what JavaScript has answered: it may never answer what it has.
+    fn give_up(&self) {
+        let unstarted = self.outbox.unstarted();
+        self.turns.give_up(&unstarted.turns);
+        self.activities.give_up(&unstarted.activities);
     }
 
     fn guarded(&self, handle: impl FnOnce(), otherwise: impl FnOnce()) {

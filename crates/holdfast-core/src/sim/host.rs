@@ -7,7 +7,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::{
+    sync::{Notify, mpsc},
+    task::JoinSet,
+};
 
 use super::program::{Dice, Frame};
 use crate::{clock, engine::Engine};
@@ -108,7 +111,17 @@ async fn serve(engine: &Arc<Engine>, ground: &Ground, dice: &mut Dice) {
     let mut frames: BTreeMap<u64, Frame> = BTreeMap::new();
     let mut bodies = JoinSet::new();
     let told = Arc::new(Mutex::new(BTreeSet::new()));
-    while let Some(text) = engine.next(16).await {
+    let (loop_turns, mut brought) = mpsc::unbounded_channel();
+    let hand = Hand { engine: Arc::clone(engine), ground: ground.clone(), loop_turns };
+    loop {
+        let text = tokio::select! {
+            biased;
+            Some(text) = brought.recv() => text,
+            text = engine.next(16) => match text {
+                Some(text) => text,
+                None => return,
+            },
+        };
         ground.turn_of_loop().await;
         let batch: Value = serde_json::from_str(&text).expect("a batch is JSON");
         for frame in list(&batch["evict"]) {
@@ -122,12 +135,35 @@ async fn serve(engine: &Arc<Engine>, ground: &Ground, dice: &mut Dice) {
         }
         let turns = list(&batch["turns"]).map(|activation| turn(&mut frames, activation)).collect::<Vec<_>>();
         if !turns.is_empty() {
-            engine.complete(json!({ "turns": turns }).to_string());
+            hand.answer(&json!({ "turns": turns }), dice);
         }
         for job in list(&batch["activities"]) {
             let dice = Dice(dice.bits());
             while bodies.try_join_next().is_some() {}
-            bodies.spawn(body(Arc::clone(engine), ground.clone(), Arc::clone(&told), dice, job.clone()));
+            bodies.spawn(body(hand.clone(), Arc::clone(&told), dice, job.clone()));
+        }
+    }
+}
+
+/// What answers: the loop, and the bodies of activities.
+#[derive(Clone)]
+struct Hand {
+    engine: Arc<Engine>,
+    ground: Ground,
+    /// What an answer brings is for the loop.
+    loop_turns: mpsc::UnboundedSender<String>,
+}
+
+impl Hand {
+    /// Answers, and mostly takes what follows at once, as the sdk does.
+    fn answer(&self, answers: &Value, dice: &mut Dice) {
+        let text = answers.to_string();
+        if dice.one_in(4) {
+            return self.engine.complete(&text);
+        }
+        if let Some(batch) = self.engine.exchange(&text, 16) {
+            // Behind a stop nobody runs it, as in a loop that has ended.
+            let _ = self.loop_turns.send(batch);
         }
     }
 }
@@ -148,13 +184,8 @@ fn turn(frames: &mut BTreeMap<u64, Frame>, activation: &Value) -> Value {
     }
 }
 
-async fn body(
-    engine: Arc<Engine>,
-    ground: Ground,
-    told: Arc<Mutex<BTreeSet<u64>>>,
-    mut dice: Dice,
-    job: Value,
-) {
+async fn body(hand: Hand, told: Arc<Mutex<BTreeSet<u64>>>, mut dice: Dice, job: Value) {
+    let ground = &hand.ground;
     let (h, name) = (job["h"].as_u64().unwrap_or(0), job["name"].as_str().unwrap_or_default());
     let number = |field: &str| job[field].as_i64().unwrap_or(0);
     let instance = job["instance"].as_str().unwrap_or_default().to_owned();
@@ -174,7 +205,7 @@ async fn body(
         tokio::time::sleep_until(end.min(tokio::time::Instant::now() + Duration::from_millis(500))).await;
         ground.turn_of_loop().await;
         if heeds && told.lock().unwrap_or_else(PoisonError::into_inner).contains(&h) {
-            return engine.complete(json!({ "activities": [{ "h": h }] }).to_string());
+            return hand.answer(&json!({ "activities": [{ "h": h }] }), &mut dice);
         }
     }
     ground.turn_of_loop().await;
@@ -184,5 +215,5 @@ async fn body(
     } else {
         json!({ "h": h, "ok": dice.below(100) })
     };
-    engine.complete(json!({ "activities": [answer] }).to_string());
+    hand.answer(&json!({ "activities": [answer] }), &mut dice);
 }
