@@ -88,7 +88,7 @@ impl Manager {
         rows::metrics(&*self.session().await?, self.provider.statements()).await
     }
 
-    /// What was accepted and can never end; nothing in a sound database.
+    /// What was accepted and can never end, and rows that the engine does not write; nothing in a sound database.
     pub async fn audit(&self) -> Result<Vec<Finding>> {
         rows::audit(&*self.session().await?, self.provider.statements()).await
     }

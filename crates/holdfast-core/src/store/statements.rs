@@ -100,6 +100,7 @@ statements! {
     activity_release: "activity/release", [TEXT, INT8, INT8_ARRAY, INT8];
     activity_release_unknown: "activity/release_unknown", [TEXT, INT8, INT8_ARRAY, INT8];
     activity_renew: "activity/renew", [TEXT, INT8, INT8_ARRAY, INT8, INT8, INT8];
+    audit_list_malformed: "audit/list_malformed", [INT8];
     audit_list_orphans: "audit/list_orphans", [INT8];
     doctor_hold: "doctor/hold", [];
     doctor_listen: "doctor/listen", [];

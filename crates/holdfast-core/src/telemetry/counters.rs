@@ -77,7 +77,7 @@ counters! {
     hints_lost = "hintsLost": "Hints that could not be sent.",
     hints_heard = "hintsHeard": "Hints heard from other processes.",
     hub_proofs = "hubProofs": "Hints to this process alone that proved its listener alive.",
-    crossings = "crossings": "Batches handed to JavaScript.",
+    crossings = "crossings": "Batches that JavaScript pulled; what comes back with its answers is not counted.",
     unknown_answers = "unknownAnswers": "Answers for work that is not in progress.",
 }
 

@@ -20,6 +20,7 @@ mod lease_recovery;
 mod lease_settle;
 mod liveness_reports;
 mod pool;
+mod store_audit;
 mod store_begin;
 mod store_commit;
 mod store_coverage;

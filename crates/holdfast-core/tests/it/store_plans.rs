@@ -13,7 +13,7 @@ const SMALL_TABLES: [&str; 3] = [" on node", " on migration", " on chore"];
 const SWEEPS: [&str; 3] = ["turn/recover", "activity/recover", "session/recover"];
 
 /// Statements that count whole tables because that is what they are asked for.
-const COUNTS: [&str; 2] = ["manage/read_metrics", "audit/list_orphans"];
+const COUNTS: [&str; 3] = ["manage/read_metrics", "audit/list_malformed", "audit/list_orphans"];
 
 /// Where a claim looks.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! The audit: what was accepted and can never end.
+//! The audit: what was accepted and can never end, and rows that the engine does not write.
 
 use crate::{
     error::Result,
@@ -18,9 +18,10 @@ pub struct Finding {
     pub event: Option<i32>,
 }
 
-/// At most [`limits::AUDIT_ROWS`] findings; none in a sound database. Reads whole tables.
+/// At most [`limits::AUDIT_ROWS`] findings of each kind; none in a sound database. Reads whole tables.
 pub async fn audit(session: &Session, statements: &Statements) -> Result<Vec<Finding>> {
-    let rows = session.query(&statements.audit_list_orphans, &[&limits::AUDIT_ROWS]).await?;
+    let mut rows = session.query(&statements.audit_list_malformed, &[&limits::AUDIT_ROWS]).await?;
+    rows.extend(session.query(&statements.audit_list_orphans, &[&limits::AUDIT_ROWS]).await?);
     rows.iter()
         .map(|row| {
             Ok(Finding {
