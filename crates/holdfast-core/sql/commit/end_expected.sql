@@ -20,7 +20,8 @@ with ended as (
 )
 select counted.tasks
 from (select count(*) as tasks from ended) counted
+cross join (select count(*) as tasks from unnest($1::text[]) as wanted (instance)) wanted
 where case
-        when counted.tasks = cardinality($1::text[]) then false
+        when counted.tasks = wanted.tasks then false
         else ('holdfast: not as expected, ' || counted.tasks)::int > 0
       end

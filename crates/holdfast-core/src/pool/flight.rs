@@ -8,6 +8,7 @@
 //! transaction that is left open breaks the session.
 
 use std::{
+    borrow::Cow,
     future::{Future, poll_fn},
     pin::Pin,
     sync::LazyLock,
@@ -184,7 +185,7 @@ async fn attempt(
 
 /// A statement without parameters.
 fn one(name: &'static str, text: &str) -> Statement {
-    Statement { name, text: text.to_owned(), types: &[] }
+    Statement { name, text: text.to_owned(), types: Cow::Borrowed(&[]) }
 }
 
 const NO_PARAMS: &[&(dyn ToSql + Sync)] = &[];

@@ -141,7 +141,7 @@ impl Inner {
         if let Some(handle) = self.prepared.find(statement) {
             return Ok(Some(handle));
         }
-        let handle = self.client.prepare_typed(&statement.text, statement.types).await?;
+        let handle = self.client.prepare_typed(&statement.text, &statement.types).await?;
         self.prepared.remember(statement, &handle);
         Ok(Some(handle))
     }

@@ -1,5 +1,7 @@
 //! A statement: its text with the schema filled in, its parameter types, and a name for errors and counters.
 
+use std::borrow::Cow;
+
 use tokio_postgres::types::Type;
 
 /// One SQL statement of the engine, ready to run in one schema.
@@ -10,5 +12,5 @@ pub struct Statement {
     /// The SQL text.
     pub text: String,
     /// Parameter types, in order; they make one round trip without a named statement possible.
-    pub types: &'static [Type],
+    pub types: Cow<'static, [Type]>,
 }

@@ -3,6 +3,7 @@
 //! No other room knows SQL. Functions take a session of the pool, return plain rows, and decide nothing.
 
 pub mod activity;
+mod batched;
 pub mod commit;
 pub mod coverage;
 pub mod doctor;

@@ -4,12 +4,30 @@
 //! compares both). `/*schema*/` stands for the quoted schema and a dot, `/*schema name*/` for the name inside a
 //! literal. It never runs anything.
 
+use std::borrow::Cow;
+
 use tokio_postgres::types::Type;
 
-use crate::{pool::Statement, store::low_water::LowWater};
+use crate::{
+    pool::Statement,
+    store::{
+        batched::{Batched, element, for_one},
+        low_water::LowWater,
+    },
+};
+
+macro_rules! template {
+    ($name:literal) => {
+        include_str!(concat!("../../sql/", $name, ".sql"))
+    };
+}
 
 macro_rules! statements {
-    ($($field:ident: $name:literal, [$($kind:ident),*];)*) => {
+    (
+        $($field:ident: $name:literal, [$($kind:ident),*];)*
+        => over rows
+        $($rows:ident: $rows_name:literal, [$($rows_kind:ident),*];)*
+    ) => {
         /// The statements of one schema.
         #[derive(Debug)]
         pub struct Statements {
@@ -22,6 +40,7 @@ macro_rules! statements {
             /// How far back the claims of this process look.
             pub(super) low_water: LowWater,
             $(pub(super) $field: Statement,)*
+            $(pub(super) $rows: Batched,)*
         }
 
         impl Statements {
@@ -35,10 +54,19 @@ macro_rules! statements {
                     low_water: LowWater::default(),
                     $($field: Statement {
                         name: $name,
-                        text: fill(include_str!(concat!("../../sql/", $name, ".sql")), schema),
-                        types: {
-                            static TYPES: &[Type] = &[$(Type::$kind),*];
-                            TYPES
+                        text: fill(template!($name), schema),
+                        types: Cow::Borrowed(&[$(Type::$kind),*]),
+                    },)*
+                    $($rows: Batched {
+                        many: Statement {
+                            name: $rows_name,
+                            text: fill(template!($rows_name), schema),
+                            types: Cow::Borrowed(&[$(Type::$rows_kind),*]),
+                        },
+                        one: Statement {
+                            name: concat!($rows_name, "_one"),
+                            text: fill(&for_one(template!($rows_name)), schema),
+                            types: [$(element(&Type::$rows_kind).clone()),*].into_iter().collect(),
                         },
                     },)*
                 }
@@ -57,7 +85,12 @@ macro_rules! statements {
 
             /// Every statement, for preparing them ahead and for tests of their plans.
             pub fn all(&self) -> Vec<&Statement> {
-                vec![$(&self.$field),*]
+                vec![$(&self.$field,)* $(&self.$rows.many),*]
+            }
+
+            /// The second texts of statements over rows, for tests of their plans.
+            pub fn all_for_one(&self) -> Vec<&Statement> {
+                vec![$(&self.$rows.one),*]
             }
         }
     };
@@ -111,36 +144,23 @@ statements! {
     doctor_read_transactions: "doctor/read_transactions", [];
     doctor_read_work: "doctor/read_work", [];
     commit_answer_reads: "commit/answer_reads", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
-    commit_compare_starts: "commit/compare_starts", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_continue_instances: "commit/continue_instances", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_delete_activities: "commit/delete_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
-    commit_delete_messages: "commit/delete_messages", [TEXT_ARRAY, INT8_ARRAY];
     commit_delete_timers: "commit/delete_timers", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
     commit_delete_values: "commit/delete_values", [TEXT_ARRAY, TEXT_ARRAY];
     commit_end_activities: "commit/end_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
-    commit_end_expected: "commit/end_expected", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
-    commit_end_turns: "commit/end_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY];
-    commit_expect_no_cancels: "commit/expect_no_cancels", [TEXT_ARRAY, INT8_ARRAY];
     commit_find_results: "commit/find_results", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
     commit_find_settled_activities: "commit/find_settled_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
     commit_find_settled_turns: "commit/find_settled_turns", [TEXT_ARRAY, INT8_ARRAY];
-    commit_insert_activities: "commit/insert_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY];
-    commit_insert_history: "commit/insert_history", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY];
-    commit_insert_instances: "commit/insert_instances", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT, INT8, INT8];
     commit_insert_messages: "commit/insert_messages", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
-    commit_insert_timers: "commit/insert_timers", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
     commit_insert_turn_rows: "commit/insert_turn_rows", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_list_locked: "commit/list_locked", [TEXT_ARRAY];
-    commit_lock_expected: "commit/lock_expected", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_lock_turn_rows: "commit/lock_turn_rows", [TEXT_ARRAY];
     commit_refuse_children: "commit/refuse_children", [TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_release_begun: "commit/release_begun", [TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_release_handed: "commit/release_handed", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY];
     commit_retry_activities: "commit/retry_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_set_values: "commit/set_values", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
-    commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, BOOL_ARRAY, INT8_ARRAY];
-    commit_tell_results: "commit/tell_results", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
-    commit_update_instances: "commit/update_instances", [TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, INT8_ARRAY];
     dispatch_find_unserved: "dispatch/find_unserved", [];
     dispatch_look: "dispatch/look", [TEXT, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, TEXT_ARRAY, INT8, INT8, INT8, INT8, BOOL, INT8, INT8];
     commit_yield_to_cancels: "commit/yield_to_cancels", [TEXT_ARRAY, INT8_ARRAY];
@@ -194,6 +214,21 @@ statements! {
     manage_retry_instance: "manage/retry_instance", [TEXT, INT8, INT4, INT8];
     manage_retry_open: "manage/retry_open", [TEXT, INT8, INT4, INT8, INT8];
     manage_tree: "manage/tree", [TEXT];
+
+    => over rows
+    commit_compare_starts: "commit/compare_starts", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
+    commit_delete_messages: "commit/delete_messages", [TEXT_ARRAY, INT8_ARRAY];
+    commit_end_expected: "commit/end_expected", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
+    commit_end_turns: "commit/end_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY];
+    commit_expect_no_cancels: "commit/expect_no_cancels", [TEXT_ARRAY, INT8_ARRAY];
+    commit_insert_activities: "commit/insert_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY];
+    commit_insert_history: "commit/insert_history", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY];
+    commit_insert_instances: "commit/insert_instances", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT, INT8, INT8];
+    commit_insert_timers: "commit/insert_timers", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
+    commit_lock_expected: "commit/lock_expected", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
+    commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, BOOL_ARRAY, INT8_ARRAY];
+    commit_tell_results: "commit/tell_results", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
+    commit_update_instances: "commit/update_instances", [TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, INT8_ARRAY];
 }
 
 impl Statements {

@@ -29,7 +29,7 @@ use crate::{
 };
 
 fn statement(text: &str, types: &'static [Type]) -> Statement {
-    Statement { name: "test/statement", text: text.to_owned(), types }
+    Statement { name: "test/statement", text: text.to_owned(), types: types.into() }
 }
 
 /// Our sessions never exceed what is configured, and none stays in a transaction while code of the user runs.

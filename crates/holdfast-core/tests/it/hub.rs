@@ -283,7 +283,7 @@ impl Process {
             self.application
         );
         let session = self.pool.acquire(CallerClass::Ordinary).await.expect("a session");
-        let count = Statement { name: "test/count", text, types: &[] };
+        let count = Statement { name: "test/count", text, types: (&[]).into() };
         session.query(&count, &[]).await.expect("an answer")[0].get(0)
     }
 }

@@ -21,7 +21,7 @@ use crate::support::TestDatabase;
 
 /// A statement outside any family.
 fn statement(text: &str, types: &'static [Type]) -> Statement {
-    Statement { name: "test/statement", text: text.to_owned(), types }
+    Statement { name: "test/statement", text: text.to_owned(), types: types.into() }
 }
 
 async fn ask(session: &Session, text: &str) -> Result<Vec<Row>> {

@@ -82,7 +82,7 @@ impl Store {
     /// Rows of test SQL.
     pub(crate) async fn rows(&self, sql: &str) -> Vec<Row> {
         let text = sql.replace('@', &format!("\"{}\".", self.schema));
-        let statement = Statement { name: "test/query", text, types: &[] };
+        let statement = Statement { name: "test/query", text, types: (&[]).into() };
         self.session
             .query(&statement, &[])
             .await

@@ -150,7 +150,7 @@ fn faults(plan: &str) -> Vec<String> {
 }
 
 async fn check_all(store: &Store, when: &str) {
-    for statement in store.statements.all() {
+    for statement in store.statements.all().into_iter().chain(store.statements.all_for_one()) {
         if SWEEPS.contains(&statement.name)
             || COUNTS.contains(&statement.name)
             || statement.name.starts_with("migrate/")

@@ -1,6 +1,7 @@
 //! Both stores behind the same port: the model, whose calls are carried out at once, and the database, in a schema of its own
 //! on one session, whose clock is the model's.
 
+use std::borrow::Cow;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -63,12 +64,12 @@ impl Sides {
         let set_clock = Statement {
             name: "refine/set_clock",
             text: include_str!("../../../sql/refine/set_clock.sql").to_owned(),
-            types: &[Type::TEXT, Type::TEXT],
+            types: Cow::Borrowed(&[Type::TEXT, Type::TEXT]),
         };
         let read_contents = Statement {
             name: "refine/read_contents",
             text: filled(include_str!("../../../sql/refine/read_contents.sql"), &schema),
-            types: &[],
+            types: Cow::Borrowed(&[]),
         };
         let wire = Arc::<Wire>::default();
         let fake = SimStore(Arc::clone(&wire)).acquire(CallerClass::Ordinary).await?;

@@ -8,10 +8,20 @@ use super::lock::Turns;
 use crate::{
     error::Result,
     pool::{Opened, Row, Session, Statement},
+    store::batched::Batched,
 };
 
 /// The parameters of one statement.
 pub(super) type Params<'a> = Vec<&'a (dyn ToSql + Sync)>;
+
+/// Rows of a statement.
+pub(super) trait Columns {
+    /// One array for each column; `None` without rows.
+    fn params(&self) -> Option<Params<'_>>;
+
+    /// The columns of the only row, when there is just one.
+    fn only_row(&self) -> Option<Params<'_>>;
+}
 
 /// Statements whose answer is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +65,25 @@ impl<'a> Flight<'a> {
             self.statements.push(statement);
             self.params.push(params);
         }
+    }
+
+    /// Adds a statement over rows, in the form that their number asks for; `more` are parameters that are the same for all rows.
+    pub(super) fn rows(
+        &mut self,
+        step: Step,
+        statement: &'a Batched,
+        rows: &'a dyn Columns,
+        more: &[&'a (dyn ToSql + Sync)],
+    ) {
+        let (statement, params) = match rows.only_row() {
+            Some(row) => (&statement.one, Some(row)),
+            None => (&statement.many, rows.params()),
+        };
+        self.add(
+            step,
+            statement,
+            params.map(|params| params.into_iter().chain(more.iter().copied()).collect()),
+        );
     }
 
     /// Adds a statement whose rows belong to turns: the turns' columns go first.
@@ -134,12 +163,21 @@ macro_rules! columns {
                 $(self.$field.push(row.$field);)*
             }
 
-            /// One array for each column; `None` without rows.
-            pub(super) fn params(&self) -> Option<$crate::store::commit::flight::Params<'_>> {
+        }
+
+        impl $crate::store::commit::flight::Columns for $columns<'_> {
+            fn params(&self) -> Option<$crate::store::commit::flight::Params<'_>> {
                 if self.instance.is_empty() {
                     return None;
                 }
                 Some(vec![$(&self.$field),*])
+            }
+
+            fn only_row(&self) -> Option<$crate::store::commit::flight::Params<'_>> {
+                if self.instance.len() != 1 {
+                    return None;
+                }
+                Some(vec![$(&self.$field[0]),*])
             }
         }
     };

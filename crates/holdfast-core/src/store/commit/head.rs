@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    flight::{Answers, Flight, Step, columns},
+    flight::{Answers, Columns, Flight, Step, columns},
     item::{
         ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, Start, StartLease, TurnCommit, TurnEnd,
     },
@@ -207,9 +207,9 @@ impl<'a> Head<'a> {
     ) {
         let missing = self.locks.missing.params();
         flight.guarded(Step::Other, &statements.commit_insert_turn_rows, &self.locks.turns, missing);
-        flight.add(Step::Other, &statements.commit_lock_expected, expected.params());
-        flight.add(Step::Other, &statements.commit_expect_no_cancels, self.completing.params());
-        flight.add(Step::Other, &statements.commit_end_expected, self.ended.params());
+        flight.rows(Step::Other, &statements.commit_lock_expected, expected, &[]);
+        flight.rows(Step::Other, &statements.commit_expect_no_cancels, &self.completing, &[]);
+        flight.rows(Step::Other, &statements.commit_end_expected, &self.ended, &[]);
     }
 
     /// The rows to lock with the leases they should have.

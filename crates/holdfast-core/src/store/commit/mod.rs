@@ -33,7 +33,7 @@ pub(crate) use {activities::RIDE_PATIENCE_MS, instances::taken_error};
 
 use self::{
     activities::Activities,
-    flight::{Flight, Params, Step},
+    flight::{Columns, Flight, Params, Step},
     head::{Head, Standing},
     history::History,
     inbox::Inbox,
@@ -173,41 +173,35 @@ impl<'a> Plan<'a> {
     fn add_to<'p>(&'p self, flight: &mut Flight<'p>, statements: &'p Statements) {
         let Self { history, inbox, activities, instances, values, settle, standalone, awaited, leased_to } =
             self;
-        fn leased<'p>(
-            starts: Option<Params<'p>>,
-            (owner, epoch, ms): &'p (Option<&str>, Option<i64>, Option<i64>),
-        ) -> Option<Params<'p>> {
-            starts.map(|mut columns| {
-                columns.extend([owner as _, epoch as _, ms as &(dyn ToSql + Sync)]);
-                columns
-            })
-        }
-        let mut other = |statement, params| flight.add(Step::Other, statement, params);
-        other(&statements.commit_insert_history, history.events.params());
-        other(&statements.commit_delete_messages, inbox.consumed.params());
-        other(&statements.commit_delete_timers, inbox.cancelled.params());
-        other(&statements.commit_delete_activities, activities.cancelled.params());
-        flight.add(Step::ToldResults, &statements.commit_tell_results, activities.ended.params());
+        let (owner, epoch, ms) = leased_to;
+        let leased_to: [&(dyn ToSql + Sync); 3] = [owner, epoch, ms];
+        let (owner, epoch, ms) = &NOBODY;
+        let nobody: [&(dyn ToSql + Sync); 3] = [owner, epoch, ms];
+        let other = Step::Other;
+        flight.rows(other, &statements.commit_insert_history, &history.events, &[]);
+        flight.rows(other, &statements.commit_delete_messages, &inbox.consumed, &[]);
+        flight.add(other, &statements.commit_delete_timers, inbox.cancelled.params());
+        flight.add(other, &statements.commit_delete_activities, activities.cancelled.params());
+        flight.rows(Step::ToldResults, &statements.commit_tell_results, &activities.ended, &[]);
         flight.add(Step::EndedStandalone, &statements.standalone_end, standalone.ended.params());
         flight.add(Step::RetriedActivities, &statements.commit_retry_activities, activities.retried.params());
         flight.add(Step::Enqueued, &statements.standalone_insert, standalone.queued.params());
         flight.add(Step::Undone, &statements.standalone_undo_ended, standalone.named.params());
-        flight.add(Step::Scheduled, &statements.commit_insert_activities, activities.scheduled.params());
-        let mut other = |statement, params| flight.add(Step::Other, statement, params);
-        other(&statements.commit_insert_timers, inbox.timers.params());
-        other(&statements.commit_delete_values, values.dropped.params());
-        other(&statements.commit_set_values, values.kept.params());
-        other(&statements.commit_answer_reads, values.reads.params());
+        flight.rows(Step::Scheduled, &statements.commit_insert_activities, &activities.scheduled, &[]);
+        flight.rows(other, &statements.commit_insert_timers, &inbox.timers, &[]);
+        flight.add(other, &statements.commit_delete_values, values.dropped.params());
+        flight.add(other, &statements.commit_set_values, values.kept.params());
+        flight.add(other, &statements.commit_answer_reads, values.reads.params());
         let start = &statements.commit_insert_instances;
-        flight.add(Step::Begun, start, leased(instances.begun.params(), leased_to));
-        flight.add(Step::Created, start, leased(instances.starts.params(), &NOBODY));
-        flight.add(Step::Compared, &statements.commit_compare_starts, instances.compared.params());
-        flight.add(Step::Other, &statements.commit_refuse_children, instances.children.params());
+        flight.rows(Step::Begun, start, &instances.begun, &leased_to);
+        flight.rows(Step::Created, start, &instances.starts, &nobody);
+        flight.rows(Step::Compared, &statements.commit_compare_starts, &instances.compared, &[]);
+        flight.add(other, &statements.commit_refuse_children, instances.children.params());
         flight.add(Step::Told, &statements.commit_insert_messages, inbox.messages.params());
-        flight.add(Step::Other, &statements.commit_update_instances, instances.changes.params());
-        flight.add(Step::Other, &statements.commit_continue_instances, instances.continued.params());
-        flight.add(Step::SettledTurns, &statements.commit_settle_turns, settle.settled.params());
-        flight.add(Step::EndedTurns, &statements.commit_end_turns, settle.ended.params());
+        flight.rows(other, &statements.commit_update_instances, &instances.changes, &[]);
+        flight.add(other, &statements.commit_continue_instances, instances.continued.params());
+        flight.rows(Step::SettledTurns, &statements.commit_settle_turns, &settle.settled, &[]);
+        flight.rows(Step::EndedTurns, &statements.commit_end_turns, &settle.ended, &[]);
         let awaited: Option<Params<'p>> = (!awaited.is_empty()).then(|| vec![awaited as _]);
         flight.add(Step::Awaited, &statements.instance_get, awaited);
     }

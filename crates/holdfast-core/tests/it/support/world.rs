@@ -150,6 +150,6 @@ pub(crate) async fn sql_at(url: &str, schema: &str, sql: &str) -> Vec<Row> {
     let pool = Pool::connect(url, PoolConfig::default()).await.expect("connect");
     let session = pool.open_session(SessionPurpose::Migration).await.expect("a session");
     let text = sql.replace('@', &format!("\"{schema}\"."));
-    let rows = session.query(&Statement { name: "test/query", text, types: &[] }, &[]).await;
+    let rows = session.query(&Statement { name: "test/query", text, types: (&[]).into() }, &[]).await;
     rows.unwrap_or_else(|error| panic!("{sql}: {}", error.full_text()))
 }
