@@ -32,6 +32,7 @@ mod depths;
 mod events;
 mod health;
 mod parts;
+mod sweep_pace;
 mod sweeper;
 mod unserved;
 

@@ -141,8 +141,14 @@ pub const ENQUEUE_PIECE: usize = 1000;
 /// a waiter, also of one that lost its database for a while.
 pub const AWAITED_RETENTION: Duration = Duration::from_secs(60);
 
-/// How often the runtime that does the chores of all does them.
+/// How often the runtime that does the chores of all does them while there is something to do.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(10);
+
+/// The same while there is nothing: what has ended is kept that much longer, and an idle node asks twice a minute.
+pub const SWEEP_QUIET_MAX: Duration = Duration::from_secs(30);
+
+/// Longest time between two walks through the turn rows for messages of instances that were never started.
+pub const UNKNOWN_WALK_MAX: Duration = Duration::from_secs(300);
 
 /// How often the others ask for them, should that one be gone: fifty idle nodes that ask cost more than the chores.
 pub const SWEEP_REFUSED_MAX: Duration = Duration::from_secs(60);

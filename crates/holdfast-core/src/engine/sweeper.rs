@@ -12,7 +12,10 @@ use tokio::sync::watch;
 
 use crate::{
     config::RetentionConfig,
-    engine::unserved,
+    engine::{
+        sweep_pace::{Round, SweepPace},
+        unserved,
+    },
     error::Result,
     limits,
     manage::Manager,
@@ -33,6 +36,7 @@ const BREATH: Duration = Duration::from_millis(10);
 pub(super) struct Sweeper {
     provider: Arc<Provider>,
     retention: RetentionConfig,
+    pace: SweepPace,
     /// How far the walk through ended instances came.
     ended: Option<Position>,
     /// The same for turn rows.
@@ -42,14 +46,14 @@ pub(super) struct Sweeper {
 
 impl Sweeper {
     pub(super) fn new(provider: Arc<Provider>, retention: RetentionConfig) -> Self {
-        Self { provider, retention, ended: None, unknown: None, stop: None }
+        let pace = SweepPace::new(retention.unknown_instance_retention);
+        Self { provider, retention, pace, ended: None, unknown: None, stop: None }
     }
 
     /// Sweeps until `stop` says so.
     pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
         self.stop = Some(stop.clone());
         let mut backoff = Backoff::new(limits::SWEEP_EVERY, limits::SWEEP_RETRY_MAX);
-        let mut usual = limits::SWEEP_EVERY;
         // Runtimes that were started together do not sweep together.
         let mut pause = (limits::SWEEP_EVERY / 10).mul_f64(telemetry::unit());
         while !*stop.borrow() {
@@ -59,12 +63,10 @@ impl Sweeper {
                 _ = stop.changed() => return,
             }
             pause = match self.round().await {
-                Ok(has_some) => {
+                Ok(round) => {
                     backoff.reset();
-                    // Whoever has the chores keeps them; the others ask less and less often.
-                    usual = if has_some { limits::SWEEP_EVERY } else { usual * 2 };
-                    usual = usual.min(limits::SWEEP_REFUSED_MAX);
-                    usual.mul_f64(0.5 + telemetry::unit())
+                    self.pace.after(round);
+                    self.pace.every().mul_f64(0.5 + telemetry::unit())
                 }
                 Err(error) => {
                     tracing::debug!(error = %error.full_text(), "a sweep failed and is tried again");
@@ -74,27 +76,35 @@ impl Sweeper {
         }
     }
 
-    /// Whether there was something for this node to do.
-    async fn round(&mut self) -> Result<bool> {
-        let mut wanted = vec![Chore::Jobs, Chore::Unknown, Chore::Unserved];
+    async fn round(&mut self) -> Result<Round> {
+        let mut wanted = vec![Chore::Jobs, Chore::Unserved];
         wanted.extend(self.retention.retention.map(|_| Chore::Ended));
+        if self.unknown.is_some() || self.pace.walk_due(Instant::now()) {
+            wanted.push(Chore::Unknown);
+        }
         let taken = self.claim(&wanted).await?;
+        let mut busy = false;
         if taken.chores.contains(&Chore::Unserved) {
-            unserved::look(&self.provider).await?;
+            busy |= unserved::look(&self.provider).await? > 0;
         }
         if taken.chores.contains(&Chore::Jobs) {
+            busy = true;
             while self.standalone().await? && !self.is_stopped() {
                 tokio::time::sleep(BREATH).await;
             }
         }
         if let Some(before_ms) = taken.before(Chore::Unknown, self.retention.unknown_instance_retention) {
-            self.drop_unknown(before_ms).await?;
+            busy |= self.drop_unknown(before_ms).await?;
         }
         let retention = self.retention.retention.unwrap_or(Duration::MAX);
         if let Some(before_ms) = taken.before(Chore::Ended, retention) {
-            self.expire(before_ms).await?;
+            busy |= self.expire(before_ms).await?;
         }
-        Ok(!taken.chores.is_empty())
+        Ok(match (busy, taken.some) {
+            (true, _) => Round::Busy,
+            (false, true) => Round::Quiet,
+            (false, false) => Round::Refused,
+        })
     }
 
     fn is_stopped(&self) -> bool {
@@ -113,19 +123,22 @@ impl Sweeper {
     /// What is this node's to do for all; in one statement, because every node asks again and again.
     async fn claim(&self, wanted: &[Chore]) -> Result<Taken> {
         let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
-        sweep::claim(&session, self.provider.statements(), wanted).await
+        sweep::claim(&session, self.provider.statements(), wanted, self.pace.every()).await
     }
 
-    /// One stretch of the turn rows.
-    async fn drop_unknown(&mut self, before_ms: i64) -> Result<()> {
+    /// One stretch of the turn rows; whether it dropped something, or there are more.
+    async fn drop_unknown(&mut self, before_ms: i64) -> Result<bool> {
         let statements = self.provider.statements();
         let session = self.provider.pool().acquire(CallerClass::Ordinary).await?;
         let found = sweep::unknown(&session, statements, self.unknown.as_deref(), before_ms).await?;
         for batch in found.instances.chunks(usize::try_from(limits::SWEEP_BATCH).unwrap_or(1)) {
             self.tell_dropped(&sweep::drop_unknown(&session, statements, batch, before_ms).await?);
         }
+        if found.end.is_none() {
+            self.pace.walked(Instant::now());
+        }
         self.unknown = found.end;
-        Ok(())
+        Ok(self.unknown.is_some() || !found.instances.is_empty())
     }
 
     fn tell_dropped(&self, dropped: &Dropped) {
@@ -141,14 +154,16 @@ impl Sweeper {
         self.provider.events().emit("messages-dropped", Level::Warn, text, fields);
     }
 
-    /// Deletes trees for a while; the next sweep goes on where this one ends.
-    async fn expire(&mut self, before_ms: i64) -> Result<()> {
+    /// Deletes trees for a while; the next sweep goes on where this one ends. Whether it deleted something, or there are more.
+    async fn expire(&mut self, before_ms: i64) -> Result<bool> {
         let (began, manager) = (Instant::now(), Manager::new(Arc::clone(&self.provider)));
+        let mut busy = false;
         loop {
             let go_on = || began.elapsed() < limits::EXPIRE_FOR && !self.is_stopped();
             let (deleted, place) = manager.expire(before_ms, self.ended.clone(), go_on).await?;
             self.ended = place;
             if deleted.instances > 0 {
+                busy = true;
                 self.provider.counters().expired.add(deleted.instances.unsigned_abs());
                 let text = format!(
                     "{} instances that ended longer ago than retentionMs were deleted",
@@ -158,7 +173,7 @@ impl Sweeper {
                 self.provider.events().emit("instances-expired", Level::Info, text, fields);
             }
             if self.ended.is_none() || began.elapsed() >= limits::EXPIRE_FOR || self.is_stopped() {
-                return Ok(());
+                return Ok(busy || self.ended.is_some());
             }
             tokio::time::sleep(BREATH).await;
         }

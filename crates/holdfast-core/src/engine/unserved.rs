@@ -13,13 +13,14 @@ use crate::{
     telemetry::Level,
 };
 
-/// One look, seldom and bounded.
-pub(super) async fn look(provider: &Provider) -> Result<()> {
+/// One look, seldom and bounded; how many names it found.
+pub(super) async fn look(provider: &Provider) -> Result<usize> {
     let session = provider.pool().acquire(CallerClass::Ordinary).await?;
-    for unserved in coverage::unserved(&session, provider.statements()).await? {
-        tell(provider, &unserved);
+    let found = coverage::unserved(&session, provider.statements()).await?;
+    for unserved in &found {
+        tell(provider, unserved);
     }
-    Ok(())
+    Ok(found.len())
 }
 
 fn tell(provider: &Provider, unserved: &Unserved) {

@@ -36,10 +36,11 @@ impl Chore {
         }
     }
 
-    /// For how long a node has it to itself. A lonely node gets it again at each round, also at the shortest pause.
-    pub fn held_for(self) -> Duration {
+    /// For how long a node has it to itself that does a round about `every` so often. A lonely node gets it again at each
+    /// round, also at the shortest pause.
+    fn held_for(self, every: Duration) -> Duration {
         match self {
-            Self::Ended | Self::Jobs | Self::Unknown => limits::SWEEP_EVERY / 2,
+            Self::Ended | Self::Jobs | Self::Unknown => every / 2,
             Self::Unserved => limits::UNSERVED_EVERY,
         }
     }
@@ -48,8 +49,10 @@ impl Chore {
 /// Chores that this node has for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// Which.
+    /// Those with something to do.
     pub chores: Vec<Chore>,
+    /// It has some, be there something to do or not.
+    pub some: bool,
     /// When, in ms since 1970 by the clock of the database.
     pub now_ms: i64,
 }
@@ -82,16 +85,23 @@ pub struct Dropped {
 }
 
 /// Takes those of these chores that are due, each for a while. What another node has, or had within that while, is not among
-/// them. Dropped half way they may have been taken.
-pub async fn claim(session: &Session, statements: &Statements, wanted: &[Chore]) -> Result<Taken> {
+/// them. A node that asks about `every` so often keeps them until it asks again. Dropped half way they may have been taken.
+pub async fn claim(
+    session: &Session,
+    statements: &Statements,
+    wanted: &[Chore],
+    every: Duration,
+) -> Result<Taken> {
     let names: Vec<&str> = wanted.iter().map(|chore| chore.name()).collect();
-    let spans: Vec<i64> = wanted.iter().map(|chore| ms(chore.held_for())).collect();
+    let spans: Vec<i64> = wanted.iter().map(|chore| ms(chore.held_for(every))).collect();
     let params: [&(dyn ToSql + Sync); 2] = [&names, &spans];
     let rows = single(session, statements, &statements.sweep_claim, &params).await?;
-    let mut taken = Taken { chores: Vec::new(), now_ms: 0 };
+    let mut taken = Taken { chores: Vec::new(), some: !rows.is_empty(), now_ms: 0 };
     for row in &rows {
         let name: String = column(row, "name")?;
-        taken.chores.extend(wanted.iter().find(|chore| chore.name() == name));
+        if column(row, "has_work")? {
+            taken.chores.extend(wanted.iter().find(|chore| chore.name() == name));
+        }
         taken.now_ms = column(row, "now_ms")?;
     }
     Ok(taken)

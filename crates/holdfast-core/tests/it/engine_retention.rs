@@ -3,12 +3,22 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holdfast_core::{client::Sent, config::EngineConfig, telemetry::Event};
+use holdfast_core::{
+    client::Sent,
+    config::EngineConfig,
+    store::sweep::{Chore, claim},
+    telemetry::Event,
+};
 use holdfast_replay::{MessageBody, Payload};
 use serde_json::{Value, json};
 
-use crate::support::world::{PATIENCE, World, run, steps};
+use crate::{
+    store_harness::Store,
+    support::world::{PATIENCE, World, run, steps},
+};
 
+/// From one round of chores to the next.
+const ROUND: Duration = Duration::from_secs(10);
 const HOUR: Duration = Duration::from_secs(3600);
 
 async fn counted(enough: impl Fn() -> bool) {
@@ -118,22 +128,60 @@ async fn messages_for_instances_that_were_never_started_are_dropped_and_told() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_node_at_a_time_has_a_chore() {
-    use crate::store_harness::Store;
-    use holdfast_core::store::sweep::{Chore, claim};
-
     let store = Store::new().await;
     let other = store.another().await;
     let (first, second) = tokio::join!(
-        claim(&store.session, &store.statements, &[Chore::Ended]),
-        claim(&other.session, &other.statements, &[Chore::Ended]),
+        claim(&store.session, &store.statements, &[Chore::Ended], ROUND),
+        claim(&other.session, &other.statements, &[Chore::Ended], ROUND),
     );
     let taken = [first.expect("claim"), second.expect("claim")];
     assert_eq!(taken.iter().flat_map(|taken| &taken.chores).count(), 1, "{taken:?}");
     let both = [Chore::Ended, Chore::Unknown];
-    let rest = claim(&store.session, &store.statements, &both).await.expect("claim");
+    let rest = claim(&store.session, &store.statements, &both, ROUND).await.expect("claim");
     assert_eq!(rest.chores, [Chore::Unknown], "another chore is another's");
     assert_eq!(rest.before(Chore::Unknown, Duration::from_millis(1)), Some(rest.now_ms - 1));
     assert_eq!(rest.before(Chore::Ended, Duration::ZERO), None);
+    let refused = claim(&store.session, &store.statements, &both, ROUND).await.expect("claim");
+    assert!(refused.chores.is_empty() && !refused.some, "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chore_with_nothing_to_do_is_had_and_not_done() {
+    let store = Store::new().await;
+    let chores = [Chore::Jobs, Chore::Unserved];
+    let had = async || {
+        store.run("update @chore set due_at = '-infinity'").await;
+        let taken = claim(&store.session, &store.statements, &chores, ROUND).await.expect("claim");
+        assert!(taken.some);
+        taken.chores
+    };
+    assert_eq!(had().await, []);
+    let ended = |keep: &str| {
+        format!(
+            "insert into @ended_activity (id, name, input, status, fence, attempt, deliveries, retention_ms, scheduled_at, keep_until)
+             values ('{keep}', 'mail', '1', 'Completed', 1, 1, 1, 0, now(), '{keep}')"
+        )
+    };
+    store.run(&ended("infinity")).await;
+    assert_eq!(had().await, [], "it is kept for ever");
+    store.run(&ended("-infinity")).await;
+    assert_eq!(had().await, [Chore::Jobs]);
+    store.run("delete from @ended_activity").await;
+    for (tag, session) in [("null", "null"), ("'gpu'", "null"), ("null", "'s'")] {
+        let due = |ago: &str| {
+            format!(
+                "insert into @activity_queue (instance, execution, event, name, input, due_at, tag, session)
+                 values ('{ago}', 1, 2, 'mail', '1', now() - interval '{ago}', {tag}, {session})"
+            )
+        };
+        store.run(&due("5 s")).await;
+        assert_eq!(had().await, [], "it is not late: {tag}, {session}");
+        store.run(&due("11 s")).await;
+        assert_eq!(had().await, [Chore::Unserved], "{tag}, {session}");
+        store.run("delete from @activity_queue").await;
+    }
+    store.run("insert into @turn_queue (instance, name, due_at) values ('late', 'flow', now() - interval '11 s')").await;
+    assert_eq!(had().await, [Chore::Unserved]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
