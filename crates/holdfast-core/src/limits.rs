@@ -69,6 +69,10 @@ pub const ACTIVITY_CLAIM_BATCH: usize = 512;
 /// While claims follow each other without a look, one comes at least this often: it sees what they leave out.
 pub const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// How much longer a claimer sleeps for whom the next heartbeat looks: that is due when the sleep ends. One that is later than
+/// this is not waited for.
+pub const HEARTBEAT_GRACE: Duration = Duration::from_millis(100);
+
 /// Time limit of one claim, its own and not the query time limit: a slow claim costs nothing but time.
 pub const CLAIM_LIMIT: Duration = Duration::from_secs(60);
 

@@ -1,11 +1,13 @@
 //! The claimer: one task of a runtime that feeds all its slots, and gives back what will not run here.
 //!
 //! A hint makes it claim at once, and again while more is due. Without one it looks: one statement asks both queues, and
-//! only what is due is claimed. In between it sleeps until a hint, the next known due time or the poll interval.
+//! only what is due is claimed. In between it sleeps until a hint, the next known due time or the poll interval; meanwhile
+//! the heartbeats look for it, so that an idle node asks no more often than it beats.
 //!
 //! length: one round of claims from the look to the hand-over; its pace, its latency and what goes back are in the files beside it.
 
 use std::{
+    future::pending,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -21,7 +23,7 @@ use crate::{
     failpoint,
     lease::{Keeper, Kind, Returns},
     limits,
-    liveness::{Claiming, Standing},
+    liveness::{Claiming, LookAlong, Standing, Wish},
     notify::{Bell, Ring},
     pool::CallerClass,
     provider::Provider,
@@ -29,7 +31,7 @@ use crate::{
     store::{
         NodeKey, StoreSession,
         activity::{ClaimedActivity, Lane, Terms},
-        look::{Due, LookRequest},
+        look::{Due, LookOrder},
         turn::ClaimRequest,
     },
     telemetry::{Backoff, Level, Progress, RunCounters},
@@ -45,6 +47,7 @@ pub(crate) struct Claimer {
     pub(crate) node: Arc<Mutex<NodeKey>>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) standing: Arc<Standing>,
+    pub(crate) along: Arc<LookAlong>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) returns: Arc<Returns>,
     pub(crate) sessions: Arc<SessionBook>,
@@ -61,6 +64,8 @@ struct Round {
     claimed: usize,
     /// A claim came back full: more is due.
     full: bool,
+    /// It looked at both queues.
+    looked: bool,
     /// Until the next row is due.
     next_due: Option<Duration>,
 }
@@ -72,6 +77,8 @@ struct Memory {
     eager: bool,
     /// The last look.
     looked: Option<Instant>,
+    /// What a heartbeat's look found in the last sleep.
+    seen: Option<Due>,
     /// It found activities in these lanes: claims without a look ask for them too.
     tagged: bool,
     in_session: bool,
@@ -81,6 +88,13 @@ struct Memory {
     unanswered: bool,
     coverage: Coverage,
     latency: ClaimLatency,
+}
+
+impl Memory {
+    fn saw(&mut self, due: &Due) {
+        self.looked = Some(clock::now());
+        (self.tagged, self.in_session) = (due.tagged, due.in_session);
+    }
 }
 
 /// How many of what one claim is to take.
@@ -125,10 +139,14 @@ impl Claimer {
                         continue;
                     }
                     pace.bound(self.longest_sleep());
+                    let rest = pace.after(round.claimed, round.next_due);
+                    let wish = round.looked.then(|| self.along.wish(self.order()));
+                    let grace = self.grace(&wish, rest, round.next_due);
                     tokio::select! {
                         biased;
                         ring = self.wake.rung() => memory.eager = ring == Ring::Claim,
-                        () = tokio::time::sleep(pace.after(round.claimed, round.next_due)) => memory.eager = false,
+                        due = answer(&wish) => (memory.eager, memory.seen) = (false, Some(due)),
+                        () = tokio::time::sleep(rest + grace) => memory.eager = false,
                         _ = stop.changed() => {}
                     }
                 }
@@ -159,13 +177,25 @@ impl Claimer {
         if self.provider.hints().is_listening() { limit } else { limit.min(limits::POLL_WITHOUT_LISTENER) }
     }
 
+    /// While a heartbeat looks for it at the end of its rest the claimer waits for that a little; not past the next due time.
+    fn grace(&self, wish: &Option<Wish<'_>>, rest: Duration, next_due: Option<Duration>) -> Duration {
+        let waits = wish.is_some() && rest >= self.config.liveness.heartbeat_interval;
+        let most = next_due.map_or(limits::HEARTBEAT_GRACE, |due| due.saturating_sub(rest));
+        if waits { most.min(limits::HEARTBEAT_GRACE) } else { Duration::ZERO }
+    }
+
     async fn round(&self, memory: &mut Memory) -> Result<Round> {
+        let seen = memory.seen.take();
         if let Err(error) = self.give_back().await {
             // A row that somebody else has locked must not keep the others from being claimed.
             tracing::debug!(error = %error.full_text(), "leases were not given back; tried again");
         }
         if self.free() == (0, 0) || self.standing.claiming(Moment::now()) == Claiming::Nothing {
             return Ok(Round::default());
+        }
+        if let Some(due) = seen.filter(|due| due.is_nothing() && memory.coverage.is_kept(&self.node())) {
+            memory.saw(&due);
+            return Ok(Round { looked: true, next_due: due.next, ..Round::default() });
         }
         let session = self.provider.store().acquire(CallerClass::Ordinary).await?;
         memory.coverage.keep(&*session, self).await?;
@@ -183,30 +213,35 @@ impl Claimer {
             round = self.claim(&*session, memory, Wanted { lanes, ..Wanted::of(free) }).await?;
         }
         if round.claimed == 0 {
-            self.wake.looks();
-            let due = self.look(&*session).await?;
-            memory.looked = Some(clock::now());
-            (memory.tagged, memory.in_session) = (due.tagged, due.in_session);
+            let due = match seen {
+                Some(due) => due,
+                None => self.look(&*session).await?,
+            };
+            memory.saw(&due);
             round = self.claim_due(&*session, memory, due).await?;
-            round.next_due = due.next;
+            (round.looked, round.next_due) = (true, due.next);
         }
         Ok(round)
     }
 
     async fn look(&self, session: &dyn StoreSession) -> Result<Due> {
+        self.wake.looks();
+        self.provider.counters().looks.add(1);
+        session.look(&self.order().by(&self.node())).await
+    }
+
+    /// What this node could take now.
+    fn order(&self) -> LookOrder {
         let free = self.free();
         let some = |count: usize, names: Vec<String>| if count > 0 { names } else { Vec::new() };
-        let request = LookRequest {
-            node: &self.node(),
-            names: &some(free.0, self.handlers.names()),
-            handlers: &some(free.0, self.handlers.exact()),
-            activities: &some(free.1, self.handlers.activities.clone()),
-            tags: &self.config.dispatch.worker_tag_filter,
+        LookOrder {
+            names: some(free.0, self.handlers.names()),
+            handlers: some(free.0, self.handlers.exact()),
+            activities: some(free.1, self.handlers.activities.clone()),
+            tags: self.config.dispatch.worker_tag_filter.clone(),
             new_sessions: self.sessions.room() > 0,
             replay: self.config.dispatch.replay_versions.range(),
-        };
-        self.provider.counters().looks.add(1);
-        session.look(&request).await
+        }
     }
 
     /// Claims what a look found. Suspects go first, or they would wait behind a backlog without end; they run one of each
@@ -294,7 +329,7 @@ impl Claimer {
             claimed: turns.len() + tasks.len(),
             full: !wanted.isolated
                 && (filled(turns.len(), wanted.turns) || filled(tasks.len(), wanted.activities)),
-            next_due: None,
+            ..Round::default()
         };
         self.provider.counters().turns_claimed.add(turns.len() as u64);
         self.provider.counters().activities_claimed.add(tasks.len() as u64);
@@ -408,6 +443,14 @@ impl Claimer {
 
     pub(super) fn node(&self) -> NodeKey {
         self.node.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What a heartbeat finds for a claimer that wants to know.
+async fn answer(wish: &Option<Wish<'_>>) -> Due {
+    match wish {
+        Some(wish) => wish.answer().await,
+        None => pending().await,
     }
 }
 

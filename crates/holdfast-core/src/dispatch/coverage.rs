@@ -13,10 +13,15 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
+    /// Whether it is said what this node can run.
+    pub(super) fn is_kept(&self, node: &NodeKey) -> bool {
+        self.published.as_ref() == Some(node)
+    }
+
     /// Says what this node can run, when that is not said yet.
     pub(super) async fn keep(&mut self, session: &dyn StoreSession, claimer: &Claimer) -> Result<()> {
         let node = claimer.node();
-        if self.published.as_ref() != Some(&node) {
+        if !self.is_kept(&node) {
             let replay = claimer.config.dispatch.replay_versions.range();
             let (oldest, newest) = (replay.min.to_string(), replay.max.to_string());
             let mut abilities = abilities(claimer);

@@ -26,7 +26,7 @@ use crate::{
     },
     store::{
         ActivityKey, Fence, NodeKey, StoreSession,
-        node::{Heartbeat, HeartbeatTimes, NodeTimes, Recovery},
+        node::{Along, Heartbeat, HeartbeatTimes, NodeTimes, Recovery},
         turn::RenewRequest,
     },
     telemetry::Backoff,
@@ -189,11 +189,15 @@ impl Body {
         let hints = Arc::clone(&self.node.hints);
         let proof = hints.begin_proof();
         let channel = proof.as_deref();
+        // The first on a session takes nothing along: who waits there for a statement to be understood was heard before.
+        let wished = if self.session.is_some() { self.node.along.wished() } else { None };
+        let look = wished.as_ref().map(|wished| wished.order.by(&key));
         let exchange = async {
             let session = self.session().await?;
             failpoint::hit("heartbeat.before");
             let held = (turns.as_slice(), activities.as_slice());
-            let answer = session.heartbeat(&key, held, times, channel).await;
+            let along = Along { proof_channel: channel, look: look.as_ref() };
+            let answer = session.heartbeat(&key, held, times, along).await;
             failpoint::hit("heartbeat.after");
             answer
         };
@@ -203,6 +207,10 @@ impl Body {
         };
         if channel.is_some() {
             hints.end_proof(answer.is_ok());
+        }
+        if let (Some(wished), Ok(Heartbeat { alive: true, due: Some(due), .. })) = (&wished, &answer) {
+            self.node.provider.counters().looks_along.add(1);
+            self.node.along.bring(wished, *due);
         }
         answer
     }

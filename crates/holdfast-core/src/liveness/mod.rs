@@ -2,6 +2,7 @@
 //!
 //! Neither a saturated pool, a busy core nor a blocked JavaScript loop delays them.
 
+mod along;
 mod body;
 mod outage;
 mod pulse;
@@ -11,6 +12,7 @@ mod thread;
 mod watch;
 mod watchdog;
 
+pub(crate) use along::{LookAlong, Wish};
 pub(crate) use outage::Outage;
 pub(crate) use pulse::Pulse;
 pub(crate) use standing::{Claiming, Standing};

@@ -21,7 +21,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     lease::Keeper,
     limits,
-    liveness::{LoopLife, Standing, body::Body, watch::Watch},
+    liveness::{LookAlong, LoopLife, Standing, body::Body, watch::Watch},
     notify::HintUser,
     pool::Runtimes,
     provider::Provider,
@@ -68,6 +68,8 @@ pub(crate) struct Node {
     /// The key it is registered under.
     pub(crate) key: Arc<Mutex<NodeKey>>,
     pub(crate) standing: Arc<Standing>,
+    /// Its heartbeats look for the claimer while that sleeps.
+    pub(crate) along: Arc<LookAlong>,
     /// Its heartbeats prove the listener alive.
     pub(crate) hints: Arc<HintUser>,
     /// Signs of life of the JavaScript loop.

@@ -32,7 +32,7 @@ use crate::{
         commit::{CommitItem, CommitOutcome},
         coverage::Ability,
         look::{Due, LookRequest},
-        node::{Heartbeat, HeartbeatTimes, NodeTimes, Swept},
+        node::{Along, Heartbeat, HeartbeatTimes, NodeTimes, Swept},
         turn::{ClaimRequest, ClaimedTurn, Open, RenewRequest},
     },
 };
@@ -400,23 +400,28 @@ impl StoreSession for SimSession {
         node: &'a NodeKey,
         (turns, activities): (&'a [Fence], &'a [Fence]),
         times: HeartbeatTimes,
-        _proof_channel: Option<&'a str>,
+        along: Along<'a>,
     ) -> Answer<'a, Heartbeat> {
         let (node, turns, activities) = (node.clone(), turns.to_vec(), activities.to_vec());
+        let wanted = along.look.map(Looking::of);
         self.call("heartbeat", move |model, started| {
             let (recovered_nodes, outage) = model.delete_stale(started, &node, &times);
             let now = model.now;
             let own = model.nodes.get_mut(&(node.id.clone(), node.epoch));
             let alive = own.map(|row| row.heartbeat_at = now).is_some();
             let limit = times.claim_limit_ms;
+            let gone = (model.gone(true, &node, &turns), model.gone(false, &node, &activities));
+            let released = model.release_unknown(started, true, &node, &turns, limit)
+                + model.release_unknown(started, false, &node, &activities, limit);
             Ok(Heartbeat {
                 alive,
-                gone_turns: model.gone(true, &node, &turns),
-                gone_activities: model.gone(false, &node, &activities),
-                released: model.release_unknown(started, true, &node, &turns, limit)
-                    + model.release_unknown(started, false, &node, &activities, limit),
+                gone_turns: gone.0,
+                gone_activities: gone.1,
+                released,
                 recovered_nodes,
                 outage,
+                // A later statement: it sees what was just released.
+                due: wanted.map(|wanted| model.look(now, &wanted)),
             })
         })
     }

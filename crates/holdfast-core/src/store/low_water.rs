@@ -67,6 +67,8 @@ struct Mark {
     reached: Instant,
     /// When to look from the beginning again.
     whole_look: Instant,
+    /// The last look from the beginning took long enough to be a rare one.
+    slow: bool,
 }
 
 impl Look {
@@ -84,6 +86,12 @@ impl LowWater {
         let marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         let mark = marks.get(&(queue, node.clone()));
         Look { started: now, back: mark.and_then(|mark| mark.back(now)) }
+    }
+
+    /// Whether the last look from the beginning took long.
+    pub(super) fn is_slow(&self, queue: Queue, node: &NodeKey) -> bool {
+        let marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        marks.get(&(queue, node.clone())).is_some_and(|mark| mark.slow)
     }
 
     /// Notes what a look brought: the shortest time that a row of a full claim had been due, or `None` when the claim
@@ -140,11 +148,14 @@ impl Mark {
             None => look.started,
             Some(waited) => look.started.checked_sub(waited)?,
         };
-        let whole_look = match look.back {
-            None => look.started + whole_look_after(now.saturating_duration_since(look.started)),
-            Some(_) => before?.whole_look,
+        let (whole_look, slow) = match look.back {
+            None => {
+                let pause = whole_look_after(now.saturating_duration_since(look.started));
+                (look.started + pause, pause > WHOLE_LOOK_EVERY)
+            }
+            Some(_) => before.map(|mark| (mark.whole_look, mark.slow))?,
         };
-        Some(Self { reached, whole_look })
+        Some(Self { reached, whole_look, slow })
     }
 }
 
@@ -212,7 +223,14 @@ mod tests {
         let look = marks.look(Queue::Turns, &node(1), start);
         marks.looked(Queue::Turns, &node(1), look, None, start + seconds(1));
         assert!(marks.look(Queue::Turns, &node(1), start + seconds(19)).back.is_some());
-        assert_eq!(marks.look(Queue::Turns, &node(1), start + seconds(20)).back, None);
+        assert!(marks.is_slow(Queue::Turns, &node(1)) && !marks.is_slow(Queue::Tagged, &node(1)));
+        let near = marks.look(Queue::Turns, &node(1), start + seconds(19));
+        marks.looked(Queue::Turns, &node(1), near, None, start + seconds(19));
+        assert!(marks.is_slow(Queue::Turns, &node(1)), "a look from the mark says nothing about it");
+        let whole = marks.look(Queue::Turns, &node(1), start + seconds(20));
+        assert_eq!(whole.back, None);
+        marks.looked(Queue::Turns, &node(1), whole, None, whole.started);
+        assert!(!marks.is_slow(Queue::Turns, &node(1)));
         assert_eq!(whole_look_after(seconds(30)), WHOLE_LOOK_LONGEST);
     }
 

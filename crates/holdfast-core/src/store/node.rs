@@ -1,7 +1,8 @@
 //! Node rows: registration, heartbeat, recovery, goodbye. All of it runs on the liveness session.
 //!
 //! Invariants: an ordinary heartbeat is one round trip, and a second one only when somebody is silent; who is silent is seen
-//! before the own beat, so that a node which was itself late declares nobody dead; batches are bounded and skip locked rows.
+//! before the own beat, so that a node which was itself late declares nobody dead; batches are bounded and skip locked rows;
+//! no look that may take long goes along with a heartbeat, and one that meets a locked table is sent again without it.
 //! It never decides whether to recover.
 
 use std::time::Duration;
@@ -11,11 +12,25 @@ use tokio_postgres::types::ToSql;
 use crate::{
     error::{Error, ErrorKind, Result},
     pool::{Row, Session, Statement},
-    store::{Fence, NodeKey, Statements, queue::single, row::column},
+    store::{
+        Fence, NodeKey, Statements,
+        look::{Begun, Due, LookRequest},
+        queue::single,
+        row::column,
+    },
 };
 
 /// Leases freed by one statement of a sweep: long enough to be few round trips, short enough that no lock is held long.
 const SWEEP_LIMIT: i64 = 1_000;
+
+/// What a heartbeat takes along.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Along<'a> {
+    /// A hint to this channel.
+    pub proof_channel: Option<&'a str>,
+    /// A look at both queues.
+    pub look: Option<&'a LookRequest<'a>>,
+}
 
 /// What one heartbeat brings back; all of it in one round trip.
 #[derive(Debug, Default)]
@@ -33,6 +48,8 @@ pub struct Heartbeat {
     pub recovered_nodes: Vec<String>,
     /// Peers fell silent together, and this node, which is fresh, cannot tell for how long its own heartbeats would have failed.
     pub outage: bool,
+    /// What the look found that it took along; `None` also when that would have made it late.
+    pub due: Option<Due>,
 }
 
 /// Whom a heartbeat may declare dead. Each node is judged by its own times, which are in its row.
@@ -93,14 +110,14 @@ pub async fn register(
 }
 
 /// One heartbeat: stamps the node row, reports lost fences, releases unknown own leases and, when allowed, deletes stale
-/// nodes. A hint to `proof_channel` rides along. Dropped half way it has done a part or nothing of it; the next one repeats it.
+/// nodes. Dropped half way it has done a part or nothing of it; the next one repeats it.
 pub async fn heartbeat(
     session: &Session,
     statements: &Statements,
     node: &NodeKey,
     (held_turns, held_activities): (&[Fence], &[Fence]),
     times: HeartbeatTimes,
-    proof_channel: Option<&str>,
+    along: Along<'_>,
 ) -> Result<Heartbeat> {
     let turns = numbers(held_turns);
     let activities = numbers(held_activities);
@@ -111,8 +128,12 @@ pub async fn heartbeat(
     let unknown_turns: [&(dyn ToSql + Sync); 4] = [&node.id, &node.epoch, &turns, &times.claim_limit_ms];
     let unknown_activities: [&(dyn ToSql + Sync); 4] =
         [&node.id, &node.epoch, &activities, &times.claim_limit_ms];
+    let proof: [&(dyn ToSql + Sync); 2] = [&along.proof_channel, &""];
+    let begun = along.look.map(|request| Begun::new(statements, request));
+    let begun = begun.filter(|begun| !begun.may_be_slow(statements));
+    let look = begun.as_ref().map(Begun::params);
 
-    let mut steps: Vec<(&Statement, &[&(dyn ToSql + Sync)])> = Vec::with_capacity(6);
+    let mut steps: Vec<(&Statement, &[&(dyn ToSql + Sync)])> = Vec::with_capacity(7);
     steps.push((&statements.node_beat, &own));
     // A node at rest holds nothing that could be gone.
     if !turns.is_empty() {
@@ -123,13 +144,15 @@ pub async fn heartbeat(
     }
     steps.push((&statements.turn_release_unknown, &unknown_turns));
     steps.push((&statements.activity_release_unknown, &unknown_activities));
-    let proof: [&(dyn ToSql + Sync); 2] = [&proof_channel, &""];
-    if proof_channel.is_some() {
+    if let Some(look) = &look {
+        steps.push((&statements.dispatch_look, look));
+    }
+    if along.proof_channel.is_some() {
         steps.push((&statements.notify_send, &proof));
     }
     let results = match session.transaction(&statements.settings, &steps).await {
         Err(error) if error.kind() == ErrorKind::Conflict && !session.is_broken() => {
-            return bare_heartbeat(session, statements, node, times, proof_channel).await;
+            return bare_heartbeat(session, statements, node, times, along.proof_channel).await;
         }
         results => results?,
     };
@@ -147,6 +170,9 @@ pub async fn heartbeat(
         beat.gone_activities = fences(&next())?;
     }
     beat.released = next().len() as u64 + next().len() as u64;
+    if let Some(begun) = &begun {
+        beat.due = Some(begun.read(statements, &next())?);
+    }
     if !silent.is_empty() {
         let found = delete_stale(session, statements, node, times, &silent).await?;
         beat.outage = found.contains(&None);

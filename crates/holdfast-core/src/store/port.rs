@@ -18,7 +18,7 @@ use crate::{
         commit::{CommitItem, CommitOutcome},
         coverage::Ability,
         look::{Due, LookRequest},
-        node::{Heartbeat, HeartbeatTimes, NodeTimes, Swept},
+        node::{Along, Heartbeat, HeartbeatTimes, NodeTimes, Swept},
         turn::{ClaimRequest, ClaimedTurn, Open, RenewRequest},
     },
 };
@@ -154,7 +154,7 @@ pub trait StoreSession: Send + Sync {
         node: &'a NodeKey,
         held: (&'a [Fence], &'a [Fence]),
         times: HeartbeatTimes,
-        proof_channel: Option<&'a str>,
+        along: Along<'a>,
     ) -> Answer<'a, Heartbeat>;
 
     /// See [`crate::store::node::sweep`].

@@ -13,7 +13,7 @@ use crate::{
         commit::{self, CommitItem, CommitOutcome},
         coverage::{self, Ability},
         look::{self, Due, LookRequest},
-        node::{self, Heartbeat, HeartbeatTimes, NodeTimes, Swept},
+        node::{self, Along, Heartbeat, HeartbeatTimes, NodeTimes, Swept},
         notify, session,
         turn::{self, ClaimRequest, ClaimedTurn, Open, RenewRequest},
     },
@@ -225,9 +225,9 @@ impl StoreSession for Postgres {
         node: &'a NodeKey,
         held: (&'a [Fence], &'a [Fence]),
         times: HeartbeatTimes,
-        proof_channel: Option<&'a str>,
+        along: Along<'a>,
     ) -> Answer<'a, Heartbeat> {
-        Box::pin(node::heartbeat(&self.session, &self.statements, node, held, times, proof_channel))
+        Box::pin(node::heartbeat(&self.session, &self.statements, node, held, times, along))
     }
 
     fn sweep(&self) -> Answer<'_, Swept> {

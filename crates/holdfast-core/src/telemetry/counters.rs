@@ -39,6 +39,7 @@ counters! {
     Counters, "What happened on a provider so far.";
     claims = "claims": "Claim rounds sent.",
     looks = "looks": "Looks at both queues that take nothing.",
+    looks_along = "looksAlong": "Looks that a heartbeat took along for a claimer that slept.",
     claims_failed = "claimsFailed": "Claim rounds that failed.",
     turns_claimed = "turnsClaimed": "Turns claimed.",
     activities_claimed = "activitiesClaimed": "Activities claimed.",

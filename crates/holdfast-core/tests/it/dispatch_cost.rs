@@ -1,9 +1,20 @@
-//! What dispatch costs the database: one look for each idle round, and nothing twice under load.
+//! What dispatch costs the database: nothing but its heartbeats at rest, and nothing twice under load.
 
-use holdfast_core::config::EngineConfig;
+use std::time::Duration;
+
+use holdfast_core::config::{EngineConfig, ListenerMode};
 use serde_json::json;
 
-use crate::support::world::{World, steps};
+use crate::support::world::{PATIENCE, World, steps};
+
+async fn reached(counted: impl Fn() -> u64, count: u64) {
+    let counting = async {
+        while counted() < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, counting).await.expect("it is counted");
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_round_is_one_statement() {
@@ -11,16 +22,49 @@ async fn an_idle_round_is_one_statement() {
     world.start("one", "steps", json!(1)).await;
     world.end("one").await;
     let counters = world.provider.counters();
-    let looks = counters.looks.get();
+    let seen = || counters.looks.get() + counters.looks_along.get();
     // What the end of the work set off is over after two looks.
-    while counters.looks.get() < looks + 2 {
-        tokio::task::yield_now().await;
-    }
-    let (claims, looks) = (counters.claims.get(), counters.looks.get());
-    while counters.looks.get() < looks + 4 {
-        tokio::task::yield_now().await;
-    }
+    reached(seen, seen() + 2).await;
+    let claims = counters.claims.get();
+    reached(seen, seen() + 4).await;
     assert_eq!(counters.claims.get(), claims, "an idle claimer looks and does not claim");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_at_rest_asks_for_nothing_beside_its_heartbeats() {
+    let mut config = EngineConfig::default();
+    config.liveness.heartbeat_interval = Duration::from_millis(100);
+    // By itself the claimer would look after three seconds, and nothing but work wakes it.
+    config.dispatch.poll_interval = Duration::from_secs(3);
+    config.liveness.listener = ListenerMode::Off;
+    let world = World::new(steps(), config).await;
+    world.start("one", "steps", json!(1)).await;
+    world.end("one").await;
+    let counters = world.provider.counters();
+    reached(|| counters.looks_along.get(), counters.looks_along.get() + 2).await;
+    let asked = || (counters.looks.get(), counters.claims.get());
+    let (before, along) = (asked(), counters.looks_along.get());
+    reached(|| counters.heartbeats.get(), counters.heartbeats.get() + 40).await;
+    assert_eq!(asked(), before, "the heartbeats look for it");
+    assert!(counters.looks_along.get() >= along + 20, "as a rule each of them");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_heartbeat_finds_is_claimed() {
+    let mut config = EngineConfig::default();
+    config.liveness.heartbeat_interval = Duration::from_millis(50);
+    // No hint, and no look of its own for a long time.
+    config.dispatch.poll_interval = Duration::from_secs(3_600);
+    config.liveness.listener = ListenerMode::Off;
+    let world = World::new(steps(), config).await;
+    let counters = world.provider.counters();
+    reached(|| counters.looks_along.get(), 1).await;
+    world
+        .sql("insert into @activity_queue (instance, execution, event, name, input) values ('w', 1, 2, 'work', '1')")
+        .await;
+    reached(|| counters.activities_claimed.get(), 1).await;
     world.stop().await;
 }
 

@@ -21,9 +21,16 @@ async fn beat_with(
     activities: &[Fence],
     times: HeartbeatTimes,
 ) -> Heartbeat {
-    node::heartbeat(&store.session, &store.statements, node, (turns, activities), times, None)
-        .await
-        .unwrap_or_else(|error| panic!("heartbeat: {}", error.full_text()))
+    node::heartbeat(
+        &store.session,
+        &store.statements,
+        node,
+        (turns, activities),
+        times,
+        node::Along::default(),
+    )
+    .await
+    .unwrap_or_else(|error| panic!("heartbeat: {}", error.full_text()))
 }
 
 /// Frees the leases of nodes that are gone, batch by batch.

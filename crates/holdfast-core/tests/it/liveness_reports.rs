@@ -126,9 +126,10 @@ async fn a_successor_with_the_same_name_is_not_taken_for_the_owner_of_the_old_wo
         old.epoch
     );
     store.run(&kill).await;
-    let told = node::heartbeat(&store.session, &store.statements, &new, (&[], &[]), times(), None)
-        .await
-        .expect("a heartbeat");
+    let told =
+        node::heartbeat(&store.session, &store.statements, &new, (&[], &[]), times(), node::Along::default())
+            .await
+            .expect("a heartbeat");
     assert_eq!((told.alive, told.recovered_nodes), (true, vec!["host-1".to_owned()]));
     assert_eq!(node::sweep(&store.session, &store.statements).await.expect("a sweep").freed, 1);
     let mut ask = request(&new);

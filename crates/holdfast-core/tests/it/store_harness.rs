@@ -12,9 +12,9 @@ use holdfast_core::{
             self, ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, NewActivity, Send, Start,
             TurnCommit, TurnEnd, ValueChanges,
         },
-        look::{self, Due, LookRequest},
+        look::{self, Due, LookOrder},
         migrate,
-        node::{self, HeartbeatTimes, NodeTimes, Recovery},
+        node::{self, Along, HeartbeatTimes, NodeTimes, Recovery},
         replay_version::ReplayRange,
         turn::{self, ClaimRequest, ClaimedTurn},
     },
@@ -175,18 +175,19 @@ impl Store {
 
     /// The same by a tag filter.
     pub(crate) async fn look_by(&self, node: &NodeKey, tags: &TagFilter) -> Due {
-        let request = LookRequest {
-            node,
-            names: &[NAME.to_owned()],
-            handlers: &[format!("{NAME}@{VERSION}")],
-            activities: &[ACTIVITY.to_owned()],
-            tags,
-            new_sessions: true,
-            replay: ReplayRange::ALL,
-        };
-        look::look(&self.session, &self.statements, &request)
+        look::look(&self.session, &self.statements, &order(tags).by(node))
             .await
             .unwrap_or_else(|error| panic!("look: {}", error.full_text()))
+    }
+
+    /// A heartbeat that takes the same look along: whether the node is alive, and what it found.
+    pub(crate) async fn beat_and_look(&self, node: &NodeKey) -> (bool, Option<Due>) {
+        let order = order(&TagFilter::default());
+        let look = order.by(node);
+        let along = Along { look: Some(&look), proof_channel: None };
+        let beat = node::heartbeat(&self.session, &self.statements, node, (&[], &[]), times(), along).await;
+        let beat = beat.unwrap_or_else(|error| panic!("heartbeat: {}", error.full_text()));
+        (beat.alive, beat.due)
     }
 
     pub(crate) async fn claim_activity(&self, node: &NodeKey) -> ClaimedActivity {
@@ -225,6 +226,18 @@ pub(crate) const NOTHING: Due = Due {
     in_session: false,
     next: None,
 };
+
+/// All that these tests claim.
+fn order(tags: &TagFilter) -> LookOrder {
+    LookOrder {
+        names: vec![NAME.to_owned()],
+        handlers: vec![format!("{NAME}@{VERSION}")],
+        activities: vec![ACTIVITY.to_owned()],
+        tags: tags.clone(),
+        new_sessions: true,
+        replay: ReplayRange::ALL,
+    }
+}
 
 /// A claim of up to 100 rows for a long time.
 pub(crate) fn request(node: &NodeKey) -> ClaimRequest<'_> {

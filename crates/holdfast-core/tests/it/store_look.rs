@@ -22,6 +22,34 @@ async fn a_look_finds_what_a_claim_would_take_and_takes_nothing() {
 }
 
 #[tokio::test]
+async fn a_heartbeat_takes_a_look_along() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    assert_eq!(store.beat_and_look(&node).await, (true, Some(NOTHING)));
+    store.start("order").await;
+    store.run("insert into @activity_queue (instance, execution, event, name, input) values ('x', 0, 0, 'charge', '1')").await;
+    let found = Due { turns: true, activities: true, ..NOTHING };
+    assert_eq!((store.beat_and_look(&node).await, store.look(&node).await), ((true, Some(found)), found));
+    store.claim_one(&node).await;
+    assert!(!store.beat_and_look(&node).await.1.expect("a look").turns, "its own lease is not for it");
+    store.run("update @turn_queue set leased_at = now() - interval '2 min'").await;
+    assert!(store.beat_and_look(&node).await.1.expect("a look").turns, "what the heartbeat released is due");
+}
+
+#[tokio::test]
+async fn a_look_that_has_to_wait_costs_no_heartbeat() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    let other = store.another().await;
+    assert_eq!(store.beat_and_look(&node).await, (true, Some(NOTHING)));
+    // The look alone reads this table.
+    other.run("begin; lock table @session in access exclusive mode").await;
+    assert_eq!(store.beat_and_look(&node).await, (true, None));
+    other.run("commit").await;
+    assert_eq!(store.beat_and_look(&node).await, (true, Some(NOTHING)));
+}
+
+#[tokio::test]
 async fn the_next_due_time_is_that_of_the_first_row_this_node_wants() {
     let store = Store::new().await;
     let node = store.node("a").await;

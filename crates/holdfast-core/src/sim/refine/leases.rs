@@ -11,8 +11,8 @@ use super::{
 use crate::store::{
     ActivityKey, Fence, NodeKey,
     activity::Beat,
-    look::LookRequest,
-    node::{HeartbeatTimes, NodeTimes, Recovery},
+    look::LookOrder,
+    node::{Along, HeartbeatTimes, NodeTimes, Recovery},
     turn::RenewRequest,
 };
 
@@ -185,15 +185,20 @@ impl Run<'_> {
             },
         };
         let times = HeartbeatTimes { explicit: self.dice.one_in(2), claim_limit_ms: 2_000, recovery };
-        self.say(|| format!("heartbeat {node:?} {turns:?} {tasks:?} {times:?}"));
+        let order = self.dice.one_in(2).then(|| self.order());
+        self.say(|| format!("heartbeat {node:?} {turns:?} {tasks:?} {times:?} {order:?}"));
+        let look = order.as_ref().map(|order| order.by(node));
+        let along = Along { proof_channel: None, look: look.as_ref() };
+        self.sides.forget_marks();
         let (real_turns, real_tasks) = (real_fences(turns, &self.names), real_fences(&tasks, &self.names));
-        let answer = ask!(self.sides, |fake| fake.heartbeat(node, (turns, &tasks), times, None), |side| side
-            .heartbeat(node, (&real_turns, &real_tasks), times, None));
+        let answer =
+            ask!(self.sides, |fake| fake.heartbeat(node, (turns, &tasks), times, along), |side| side
+                .heartbeat(node, (&real_turns, &real_tasks), times, along));
         let Some((fake, real)) = both(answer)? else { return Ok(()) };
         same(
             "heartbeat",
-            &(fake.alive, fake.released, fake.outage),
-            &(real.alive, real.released, real.outage),
+            &(fake.alive, fake.released, fake.outage, fake.due),
+            &(real.alive, real.released, real.outage, real.due),
         )?;
         let sorted = |ids: &[String]| {
             let mut ids = ids.to_vec();
@@ -216,21 +221,22 @@ impl Run<'_> {
         same("swept", &(fake.freed, fake.more), &(real.freed, real.more))
     }
 
-    pub(super) async fn look(&mut self) -> Step {
-        let node = self.any_node();
-        let (names, handlers, activities) = (strings(&NAMES), strings(&HANDLERS), strings(&ACTIVITIES));
-        let tags = self.tags();
-        let request = LookRequest {
-            node: &node,
-            names: &names,
-            handlers: &handlers,
-            activities: &activities,
-            tags: &tags,
+    fn order(&mut self) -> LookOrder {
+        LookOrder {
+            names: strings(&NAMES),
+            handlers: strings(&HANDLERS),
+            activities: strings(&ACTIVITIES),
+            tags: self.tags(),
             new_sessions: self.dice.one_in(2),
             replay: self.replay(),
-        };
-        self.say(|| format!("look {node:?}"));
+        }
+    }
+
+    pub(super) async fn look(&mut self) -> Step {
+        let (node, order) = (self.any_node(), self.order());
+        self.say(|| format!("look {node:?} {order:?}"));
         self.sides.forget_marks();
+        let request = order.by(&node);
         let Some((fake, real)) = both(ask!(self.sides, |side| side.look(&request)))? else { return Ok(()) };
         same("look", &fake, &real)
     }
