@@ -145,19 +145,15 @@ impl Engine {
         pulled.map(|pulled| self.handed(pulled))
     }
 
-    /// A batch of answers from JavaScript. Never waits. After a stop what is answered was abandoned before.
-    pub fn complete(&self, text: &str) {
+    /// A batch of answers from JavaScript. Never waits. After a stop what is answered was abandoned before. Gives what is ready for
+    /// JavaScript then, at most `max` items, as [`Engine::next`] would bring it: what follows from the answers at once needs no
+    /// other thread.
+    pub fn complete(&self, text: &str, max: usize) -> Option<String> {
         let _entered = self.runtime.enter();
         failpoint::hit("crossing.complete.before");
-        self.answering.hand_out(text);
+        let pulled = self.outbox.after(max, || self.answering.hand_out(text));
         failpoint::hit("crossing.complete.after");
-    }
-
-    /// The same, and what is ready for JavaScript then, as [`Engine::next`] would bring it: what follows from the answers at once
-    /// needs no other thread.
-    pub fn exchange(&self, text: &str, max: usize) -> Option<String> {
-        let _entered = self.runtime.enter();
-        self.outbox.after(max, || self.complete(text)).map(|pulled| self.handed(pulled))
+        pulled.map(|pulled| self.handed(pulled))
     }
 
     /// The text of a batch that JavaScript gets now.

@@ -54,7 +54,7 @@ impl JsRuntime {
     /// Answers to a batch; gives the next one, of at most `max` items, when something is ready then.
     #[napi]
     pub fn complete(&self, batch: String, max: u32) -> Option<String> {
-        self.engine.get()?.exchange(&batch, max as usize)
+        self.engine.get()?.complete(&batch, max as usize)
     }
 
     /// What the runtime did so far, as JSON; `null` before it has started.

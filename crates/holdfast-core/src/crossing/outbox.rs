@@ -86,8 +86,16 @@ struct State {
     /// A frame to forget may have something running.
     is_urgent: bool,
     closed: bool,
-    /// So many calls take what is there before they return: nobody else has to be woken for it.
+    /// So many calls that hand answers out are under way: what they add is nobody's before they end.
     attended: usize,
+}
+
+impl State {
+    /// Whether JavaScript is to hear of something soon.
+    fn is_waited_for(&self) -> bool {
+        let work = !(self.turns.is_empty() && self.activities.is_empty() && self.aborts.is_empty());
+        work || self.is_urgent || self.evict.len() >= EVICT_ALONE
+    }
 }
 
 /// One batch: its JSON text and what it carries, so that the engine knows what has started.
@@ -136,27 +144,22 @@ impl Outbox {
         let mut state = self.lock();
         state.turns.extend(turns);
         state.activities.extend(activities);
-        let attended = state.attended > 0;
-        drop(state);
-        if !attended {
-            self.ready.notify_one();
-        }
+        self.tell(state);
     }
 
     /// Tells a running activity to stop.
     pub fn abort(&self, h: u32, reason: AbortReason) {
-        self.lock().aborts.push(Abort { h, reason });
-        self.ready.notify_one();
+        let mut state = self.lock();
+        state.aborts.push(Abort { h, reason });
+        self.tell(state);
     }
 
     /// Frames to forget; they ride with the next batch.
     pub fn evict(&self, frames: impl IntoIterator<Item = FrameId>) {
         let mut state = self.lock();
         state.evict.extend(frames);
-        let wake = state.evict.len() >= EVICT_ALONE;
-        drop(state);
-        if wake {
-            self.ready.notify_one();
+        if state.evict.len() >= EVICT_ALONE {
+            self.tell(state);
         }
     }
 
@@ -167,8 +170,7 @@ impl Outbox {
         state.turns.retain(|activation| activation.frame != frame);
         state.evict.push(frame);
         state.is_urgent = true;
-        drop(state);
-        self.ready.notify_one();
+        self.tell(state);
     }
 
     /// The next batch of at most `max` turns and activities; `None` once the outbox is closed. Dropping the future
@@ -182,7 +184,9 @@ impl Outbox {
                     self.ready.notify_one();
                     return None;
                 }
-                if let Some(pulled) = self.pull(&mut state, max.max(1)) {
+                if state.attended == 0
+                    && let Some(pulled) = self.pull(&mut state, max.max(1))
+                {
                     return Some(pulled);
                 }
             }
@@ -190,13 +194,23 @@ impl Outbox {
         }
     }
 
-    /// Does something that may add work, and takes what is there then, without waking who waits in [`Outbox::next`] for it.
+    /// Does something that may add work, of which JavaScript hears nothing before it is done; then takes at most `max` turns and
+    /// activities of what is there.
     pub fn after(&self, max: usize, work: impl FnOnce()) -> Option<Pulled> {
         self.lock().attended += 1;
         let _attending = Attending(self);
         work();
         let mut state = self.lock();
-        if state.closed { None } else { self.pull(&mut state, max.max(1)) }
+        if max == 0 || state.closed { None } else { self.pull(&mut state, max) }
+    }
+
+    /// Something was added.
+    fn tell(&self, state: MutexGuard<'_, State>) {
+        let attended = state.attended > 0;
+        drop(state);
+        if !attended {
+            self.ready.notify_one();
+        }
     }
 
     fn pull(&self, state: &mut State, max: usize) -> Option<Pulled> {
@@ -251,8 +265,8 @@ impl Drop for Attending<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.attended -= 1;
-        if !(state.turns.is_empty() && state.activities.is_empty()) {
-            self.0.ready.notify_one();
+        if state.is_waited_for() {
+            self.0.tell(state);
         }
     }
 }
@@ -306,6 +320,8 @@ fn payload_length(fact: &Fact) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     fn turn(frame: u32, length: usize) -> Activation {
@@ -330,11 +346,16 @@ mod tests {
         let waiting = std::sync::Arc::clone(&outbox);
         let waiting = tokio::spawn(async move { waiting.next(64).await });
         tokio::task::yield_now().await;
-        let taken = outbox.after(1, || outbox.push(vec![turn(1, 1), turn(2, 1)], Vec::new()));
+        let taken = outbox.after(1, || {
+            outbox.push(vec![turn(1, 1), turn(2, 1)], Vec::new());
+            assert!(outbox.next(1).now_or_never().is_none(), "nobody has it before the call is done");
+        });
         assert!(taken.expect("a batch").text.contains("{\"h\":1,"));
         let left = waiting.await.expect("no panic").expect("a batch").text;
         assert!(left.contains("{\"h\":2,") && !left.contains("{\"h\":1,"), "{left}");
         assert!(outbox.after(1, || ()).is_none(), "nothing came");
+        assert!(outbox.after(0, || outbox.abort(7, AbortReason::Lost)).is_none(), "nothing was wanted");
+        assert!(outbox.next(1).await.expect("a batch").text.contains(r#""reason":"lost""#));
     }
 
     #[tokio::test]

@@ -400,10 +400,15 @@ impl TurnRunner {
     /// Takes a flight out of the table; a lease that waited for its end goes back unstarted.
     pub(super) fn take_out(&self, instance: &str) -> Option<Flight> {
         let flight = self.lock().remove(instance)?;
-        if let Some(waiting) = flight.waiting {
+        self.give_waiting(flight.waiting);
+        Some(flight)
+    }
+
+    /// A lease that waited for the end of a flight goes back unstarted.
+    pub(super) fn give_waiting(&self, waiting: Option<Fence>) {
+        if let Some(waiting) = waiting {
             self.returns.push(Kind::Turn, waiting, Return::Unstarted);
         }
-        Some(flight)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, TurnTable> {

@@ -114,34 +114,44 @@ impl TurnRunner {
         failpoint::hit("turn.settled.before");
         // A lease that is not held any more was told as lost when that was found out.
         let held = self.keeper.let_go(Kind::Turn, fence);
-        // Before the turn is out of the table: nobody here cancels what has not begun.
+        let Left { execution, rescue, park, reserved, queued } = left;
+        let mut table = self.lock();
+        // The tasks begin under the table's lock: nobody here cancels what has not begun, and who answers one at once finds the
+        // frame.
         if let Ok(CommitOutcome::Settled(settled)) = &outcome {
-            let Queued { node, asked_at, .. } = &left.queued;
-            let tasks = taken(&left.queued, &settled.handed, settled.now_ms);
-            left.reserved.give(tasks, node.clone(), *asked_at);
+            let tasks = taken(&queued, &settled.handed, settled.now_ms);
+            reserved.give(tasks, queued.node.clone(), queued.asked_at);
         }
-        let Some(flight) = self.take_out(instance) else { return };
-        let mut evict = vec![flight.frame];
+        let Some(flight) = table.remove(instance) else { return };
+        let written = matches!(
+            outcome,
+            Ok(CommitOutcome::Done { .. } | CommitOutcome::Settled(_) | CommitOutcome::Ended(_))
+        );
+        if let Some(execution) = execution.filter(|_| written) {
+            let (frame, waiting) = (flight.frame, flight.waiting);
+            let next = match &outcome {
+                Ok(CommitOutcome::Settled(settled)) if table.may_begin(&flight.claimed.name) => {
+                    Some(next(flight, proof, settled))
+                }
+                _ => None,
+            };
+            let evicted = table.keep(instance.to_owned(), LiveFrame { frame, execution, proof, next });
+            drop(table);
+            self.give_waiting(waiting);
+            self.provider.counters().turns_settled.add(1);
+            self.outbox.evict(evicted);
+            return failpoint::hit("turn.settled.after");
+        }
+        drop(table);
+        self.give_waiting(flight.waiting);
+        let frame = flight.frame;
         match outcome {
-            Ok(
-                outcome @ (CommitOutcome::Done { .. } | CommitOutcome::Settled(_) | CommitOutcome::Ended(_)),
-            ) => {
+            Ok(_) if written => {
                 self.provider.counters().turns_settled.add(1);
-                if let Some(park) = &left.park {
+                if let Some(park) = &park {
                     self.tell_parked(&flight, park);
                 } else if flight.claimed.poisoned {
                     self.tell_poisoned(&flight.claimed);
-                }
-                if let Some(execution) = left.execution {
-                    let Flight { frame, .. } = flight;
-                    let next = match outcome {
-                        CommitOutcome::Settled(settled) if self.lock().may_begin(&flight.claimed.name) => {
-                            Some(next(flight, proof, &settled))
-                        }
-                        _ => None,
-                    };
-                    let live = LiveFrame { frame, execution, proof, next };
-                    evict = self.lock().keep(instance.to_owned(), live);
                 }
             }
             Ok(CommitOutcome::Yielded) => {}
@@ -155,9 +165,9 @@ impl TurnRunner {
             Ok(_) if held => self.tell_lost(Some(instance), fence),
             Ok(_) => {}
             Err(_) if flight.waiting.is_some() => self.tell_lost(Some(instance), fence),
-            Err(error) => self.refused(flight, held, left.rescue, &error),
+            Err(error) => self.refused(flight, held, rescue, &error),
         }
-        self.outbox.evict(evict);
+        self.outbox.evict([frame]);
         failpoint::hit("turn.settled.after");
     }
 

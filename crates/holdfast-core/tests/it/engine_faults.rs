@@ -62,7 +62,7 @@ async fn reason_after(change: &str) -> (Value, u64) {
     let h = next(&engine).await["turns"][0]["h"].clone();
     let work = json!({ "activity": { "step": 0, "name": "work", "input": null } });
     let reply = json!({ "h": h, "n": 0, "c": [work], "o": "waiting" });
-    engine.complete(&json!({ "turns": [reply] }).to_string());
+    engine.complete(&json!({ "turns": [reply] }).to_string(), 0);
     let job = next(&engine).await["activities"][0]["h"].clone();
     sql_at(TestDatabase::get().url(), &schema, change).await;
     let abort = next(&engine).await["aborts"][0].clone();
@@ -90,12 +90,12 @@ async fn a_batch_of_answers_that_cannot_be_read_loses_no_turn() {
     let (provider, engine, client) = bare(config).await;
     start(&client, "a", "steps", json!(0)).await;
     let first = next(&engine).await;
-    engine.complete("{\"turns\":[");
+    engine.complete("{\"turns\":[", 0);
     let again = next(&engine).await;
     assert_ne!(first["turns"][0]["h"], again["turns"][0]["h"], "a frame of its own");
     let outcome = json!({ "completed": { "output": 1 } });
     let reply = json!({ "h": again["turns"][0]["h"], "n": 0, "c": [], "o": outcome });
-    engine.complete(&json!({ "turns": [reply] }).to_string());
+    engine.complete(&json!({ "turns": [reply] }).to_string(), 0);
     let ended = client.wait("a", PATIENCE).await.expect("wait").expect("ends");
     assert_eq!(ended.status, "Completed");
     engine.shutdown(Duration::from_secs(1)).await;
@@ -109,11 +109,11 @@ async fn an_abandoned_turn_is_replayed_and_its_delivery_counts() {
     let (provider, engine, client) = bare(config).await;
     start(&client, "a", "steps", json!(0)).await;
     let first = next(&engine).await["turns"][0]["h"].clone();
-    engine.complete(&json!({ "turns": [{ "h": first, "abandon": true }] }).to_string());
+    engine.complete(&json!({ "turns": [{ "h": first, "abandon": true }] }).to_string(), 0);
     let again = next(&engine).await["turns"][0]["h"].clone();
     assert_ne!(first, again, "a frame of its own");
     let reply = json!({ "h": again, "n": 0, "c": [], "o": { "completed": { "output": 1 } } });
-    engine.complete(&json!({ "turns": [reply] }).to_string());
+    engine.complete(&json!({ "turns": [reply] }).to_string(), 0);
     let ended = client.wait("a", PATIENCE).await.expect("wait").expect("ends");
     assert_eq!((ended.status.as_str(), provider.counters().unknown_answers.get()), ("Completed", 0));
     engine.shutdown(Duration::from_secs(1)).await;
@@ -129,7 +129,7 @@ async fn what_the_code_has_no_function_for_is_put_back_without_its_delivery() {
     start(&client, "a", "steps", json!(0)).await;
     let unregistered = |batch: &Value, kind: &str| {
         let answer = json!({ "h": batch[kind][0]["h"], "unregistered": true });
-        engine.complete(&json!({ kind: [answer] }).to_string());
+        engine.complete(&json!({ kind: [answer] }).to_string(), 0);
     };
     for _ in 0..2 {
         unregistered(&next(&engine).await, "turns");
@@ -137,7 +137,7 @@ async fn what_the_code_has_no_function_for_is_put_back_without_its_delivery() {
     let work = json!({ "activity": { "step": 0, "name": "work", "input": null } });
     let h = next(&engine).await["turns"][0]["h"].clone();
     let reply = json!({ "h": h, "n": 0, "c": [work], "o": "waiting" });
-    engine.complete(&json!({ "turns": [reply] }).to_string());
+    engine.complete(&json!({ "turns": [reply] }).to_string(), 0);
     for _ in 0..2 {
         unregistered(&next(&engine).await, "activities");
     }
@@ -170,7 +170,7 @@ async fn a_cancel_ends_a_turn_that_waits_for_its_answer() {
     until(|| provider.counters().heartbeats.get() > beats + 4).await;
     let error = json!({ "name": "CancelledError", "message": "canceled: enough", "code": "CANCELLED" });
     let reply = json!({ "h": turn["h"], "n": 1, "c": [], "o": { "failed": { "error": error } } });
-    engine.complete(&json!({ "turns": [reply] }).to_string());
+    engine.complete(&json!({ "turns": [reply] }).to_string(), 0);
     let ended = client.wait("a", PATIENCE).await.expect("wait").expect("ends");
     assert_eq!(ended.status, "Cancelled");
     engine.shutdown(Duration::ZERO).await;
@@ -187,7 +187,7 @@ async fn an_answer_that_breaks_the_rules_ends_its_own_instance_and_no_other() {
     let outcome = json!({ "completed": { "output": 1 } });
     let bad = json!({ "h": bad, "n": 0, "c": [{ "fly": { "step": 0 } }], "o": "waiting" });
     let good = json!({ "h": good, "n": 0, "c": [], "o": outcome });
-    engine.complete(&json!({ "turns": [bad, good] }).to_string());
+    engine.complete(&json!({ "turns": [bad, good] }).to_string(), 0);
     let ended = client.wait("good", PATIENCE).await.expect("wait").expect("ends");
     assert_eq!(ended.status, "Completed");
     let ended = client.wait("bad", PATIENCE).await.expect("wait").expect("ends");

@@ -75,11 +75,11 @@ impl Hand {
 
     fn reply(&self, turn: &Value, applied: u32, commands: Value, outcome: Value) {
         let reply = json!({ "h": turn["h"], "n": applied, "c": commands, "o": outcome });
-        self.engine.complete(&json!({ "turns": [reply] }).to_string());
+        self.engine.complete(&json!({ "turns": [reply] }).to_string(), 0);
     }
 
     fn finish(&self, job: &Value) {
-        self.engine.complete(&json!({ "activities": [{ "h": job["h"], "ok": 1 }] }).to_string());
+        self.engine.complete(&json!({ "activities": [{ "h": job["h"], "ok": 1 }] }).to_string(), 0);
     }
 
     async fn send(&self, name: &str) {
@@ -147,7 +147,7 @@ async fn a_turn_that_comes_to_a_local_step_gives_back_the_claim_that_it_went_on_
     assert!(!is_leased(&local));
     hand.send("go").await;
     hand.claimed_again().await;
-    hand.engine.complete(&json!({ "turns": [{ "h": local["h"], "abandon": true }] }).to_string());
+    hand.engine.complete(&json!({ "turns": [{ "h": local["h"], "abandon": true }] }).to_string(), 0);
     let next = hand.turn().await;
     assert!(is_leased(&next));
     assert_eq!(facts(&next).len(), 2, "{next}");

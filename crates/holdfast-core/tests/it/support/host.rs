@@ -155,7 +155,7 @@ async fn pull(engine: Arc<Engine>, code: Code, activations: Arc<Mutex<Vec<bool>>
             replies.push(turn(&code, &mut frames, activation));
         }
         if !replies.is_empty() {
-            engine.complete(&json!({ "turns": replies }).to_string());
+            engine.complete(&json!({ "turns": replies }).to_string(), 0);
         }
         for job in batch["activities"].as_array().expect("a list") {
             let name = job["name"].as_str().expect("a name");
@@ -167,7 +167,7 @@ async fn pull(engine: Arc<Engine>, code: Code, activations: Arc<Mutex<Vec<bool>>
                     Some(Err(error)) => json!({ "h": h, "err": error }),
                     None => return,
                 };
-                engine.complete(&json!({ "activities": [answer] }).to_string());
+                engine.complete(&json!({ "activities": [answer] }).to_string(), 0);
             });
         }
     }
