@@ -109,6 +109,10 @@ async fn trace_one_line_for_each_operation_says_where_its_time_went() {
         let text = String::from_utf8(bytes).expect("text");
         text.lines().filter(|line| line.contains("holdfast::pool")).map(str::to_owned).collect()
     };
+    // A place in the code that is passed for the first time by another test's thread is taken for one that nobody listens to:
+    // it is passed here once, and then asked again who listens.
+    drop(lease(&pool).await);
+    tracing::callsite::rebuild_interest_cache();
     told();
     let held = lease(&pool).await;
     ask(&held, "select 1").await.expect("an answer");
