@@ -43,7 +43,7 @@ test('a refused commit is told with its instance', async (t) => {
   const world = await liveWorld(t)
   const heard = []
   world.provider.on('warning', (event) => heard.push(event))
-  await world.sql('alter table history add constraint no_storms check (data not like $$%storm%$$)')
+  await world.sql('alter table history_turn add constraint no_storms check (data not like $$%storm%$$)')
   await world.start({
     orchestrations: { main: async (_ctx, word) => word },
   })

@@ -172,7 +172,7 @@ describe('a parked instance', { concurrency: 4 }, () => {
     await until(async () => (await world.sql("select 1 from activity_queue where owner is not null")).length === 1, 'all is under way')
     await until(async () => (await world.client.getStatus('sub')).status === 'Running', 'the child runs')
     // The same step answered twice: no history of ours.
-    await world.sql(`insert into history select instance, execution, event_id + 1, kind, source, at_ms, data from history where instance = 'bad' order by event_id desc limit 1`)
+    await world.sql(`insert into history_turn select instance, execution, event_id + 1, 1, at_ms, kind || coalesce('@' || source, ''), data from history where instance = 'bad' order by event_id desc limit 1`)
     await world.client.raiseEvent('bad', 'go')
     await until(() => isParked(world, 'bad'), 'parked')
     assert.equal((await world.client.getInstanceInfo('bad')).parked.code, 'CORRUPT')

@@ -175,8 +175,8 @@ export const CASES = {
     await world.client.startOrchestration('one', 'main')
     await world.until(async () => (await world.count('history')) === 2, 'the first turn')
     await world.stop()
-    await world.sql(`insert into history (instance, execution, event_id, kind, at_ms, data)
-      select 'one', 1, n, 'ExternalEvent', at_ms, '{"name":"noise","data":' || n || '}'
+    await world.sql(`insert into history_turn (instance, execution, event_id, events, at_ms, kinds, data)
+      select 'one', 1, n, 1, at_ms, 'ExternalEvent', '{"name":"noise","data":' || n || '}'
       from generate_series(3, ${events}) n, (select at_ms from history where event_id = 2) last`)
     await world.sql(`update turn_queue set history_len = ${events}`)
     await world.start({ main }, {}, options)

@@ -82,17 +82,37 @@ create table /*schema*/execution (
   constraint execution_pkey primary key (instance, execution)
 );
 
--- Append-only facts, event ids 1..n without a gap for each execution.
-create table /*schema*/history (
+-- Append-only facts, event ids 1..n without a gap for each execution. A row holds events that one turn appended, the first of
+-- them being event_id. kinds: one word for each event, kind@source or only the kind; data: their JSON texts, with the character
+-- 30 between two, which no JSON holds as it is (an event alone is its text, whatever it is). No two turns append the same
+-- event: the turn row is locked, a fence settles one turn, and what it appends begins behind history_len, so that a second turn
+-- from there meets the key.
+create table /*schema*/history_turn (
   instance text collate "C" not null,
   execution bigint not null,
   event_id int not null,
-  kind text collate "C" not null,
-  source int,
+  events int not null,
   at_ms bigint not null,
+  kinds text collate "C" not null,
   data text not null,
-  constraint history_pkey primary key (instance, execution, event_id)
+  constraint history_turn_pkey primary key (instance, execution, event_id)
 ) with (autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1);
+
+-- The same with one row for each event, for people and for statements that run seldom.
+create view /*schema*/history as
+select packed.instance,
+       packed.execution,
+       packed.event_id + recorded.place::int - 1 as event_id,
+       split_part(recorded.kind, '@', 1) as kind,
+       nullif(split_part(recorded.kind, '@', 2), '')::int as source,
+       packed.at_ms,
+       recorded.data
+from /*schema*/history_turn packed
+cross join lateral unnest(
+    string_to_array(packed.kinds, ' '),
+    case when packed.events = 1 then array[packed.data] else string_to_array(packed.data, chr(30)) end
+  )
+  with ordinality as recorded (kind, data, place);
 
 -- One row for each instance that has not ended. A waiting instance is due at 'infinity'. Name null: messages came
 -- before the start; never claimed. Parked: only a cancel request or resuming makes it due; starts_at: before that time
@@ -261,7 +281,7 @@ insert into /*schema*/chore (name) values ('ended'), ('jobs'), ('unknown'), ('un
 do $holdfast$
 begin
   if current_setting('server_version_num')::int >= 140000 then
-    execute format('alter table %s alter column data set compression lz4', '/*schema*/history'::regclass);
+    execute format('alter table %s alter column data set compression lz4', '/*schema*/history_turn'::regclass);
     execute format('alter table %s alter column data set compression lz4', '/*schema*/inbox'::regclass);
     execute format('alter table %s alter column input set compression lz4', '/*schema*/activity_queue'::regclass);
     execute format('alter table %s alter column value set compression lz4', '/*schema*/kv'::regclass);

@@ -20,6 +20,10 @@ pub const CLIENT_BATCH_ITEMS: usize = 2048;
 /// Payload bytes in one commit batch: keeps one flight well below the query time limit on a slow link.
 pub const COMMIT_BATCH_BYTES: usize = 16 * 1024 * 1024;
 
+/// Bytes of the events that lie in one row of history: with its key and its head the row stays below the 2 kB at which PostgreSQL
+/// compresses it and moves it aside, which costs more than a second row. A longer event has a row of its own.
+pub const HISTORY_ROW_BYTES: usize = 1800;
+
 /// Client starts and messages that wait for the committer: sixteen full batches. The next caller waits for room.
 pub const COMMIT_QUEUE_ITEMS: usize = 4096;
 

@@ -1,6 +1,6 @@
 //! Events: the append-only facts of one execution. Ids run 1..n without a gap.
 //!
-//! An event is stored as one row: id, kind, source, time, data. The data is a JSON object made of the variant's
+//! An event is stored as id, kind, source, time and data. The data is a JSON object made of the variant's
 //! fields, with payloads embedded as they are.
 
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,8 @@
 -- Of tasks whose lease is gone, those that somebody else has or has ended: the row is there, or a result is. What is not
 -- among them was cancelled or deleted.
+-- A result is recorded by a later turn than its task, so in a row that begins behind the task.
 -- Rows: the tasks given; history is read only for those. Locks: none.
--- Index: activity_queue_pkey, inbox_source_key, history_pkey, ended_activity_pkey.
+-- Index: activity_queue_pkey, inbox_source_key, history_turn_pkey, ended_activity_pkey.
 -- $1 instances text[]
 -- $2 executions bigint[]
 -- $3 scheduling events int[]
@@ -21,9 +22,9 @@ where coalesce(
   ),
   (
     select true
-    from /*schema*/history h
-    where h.instance = task.instance and h.execution = task.execution and h.event_id > task.event
-      and h.source = task.event and h.kind in ('ActivityCompleted', 'ActivityFailed')
+    from /*schema*/history_turn packed
+    where packed.instance = task.instance and packed.execution = task.execution and packed.event_id > task.event
+      and string_to_array(packed.kinds, ' ') && array['ActivityCompleted@' || task.event, 'ActivityFailed@' || task.event]
     limit 1
   ),
   (

@@ -40,9 +40,17 @@ from (
   from /*schema*/activity_queue a
   where a.deliveries < 0
   union all
-  select 'an event has a number below 1', h.instance, h.event_id
-  from /*schema*/history h
-  where h.event_id < 1
+  select 'an event has a number below 1', packed.instance, packed.event_id
+  from /*schema*/history_turn packed
+  where packed.event_id < 1
+  union all
+  select 'a row of history has not as many kinds as events', packed.instance, packed.event_id
+  from /*schema*/history_turn packed
+  where packed.events <> cardinality(string_to_array(packed.kinds, ' '))
+  union all
+  select 'a row of history has not as many texts as events', packed.instance, packed.event_id
+  from /*schema*/history_turn packed
+  where packed.events <> 1 and packed.events <> cardinality(string_to_array(packed.data, chr(30)))
 ) found
 order by found.instance collate "C", found.what collate "C", found.event
 limit $1::bigint

@@ -1,6 +1,31 @@
 -- What was accepted and can never end: no row in a sound database. One statement, so one moment; runtimes may go on.
+-- The histories are unpacked once, and what is asked of each is counted once.
 -- Rows: every table, whole; at most $1 findings. Locks: none. Index: none, for tests and incidents.
 -- $1 limit bigint
+with recorded as materialized (
+  select h.instance, h.execution, h.event_id, h.kind, h.source,
+         h.kind = 'ActivityScheduled' and h.data like '%"local":true%' as local,
+         h.kind = 'ActivityCancelRequested' and h.data like '%orchestration_terminal_failed%' as late
+  from /*schema*/history h
+),
+written as materialized (
+  select h.instance, h.execution, count(*) as events, max(h.event_id) as last_event,
+         max(h.event_id) filter (where h.kind = 'OrchestrationCancelRequested') as cancelled_at,
+         count(*) filter (
+           where h.kind in ('OrchestrationCompleted', 'OrchestrationFailed', 'OrchestrationContinuedAsNew')
+         ) - count(*) filter (where h.kind = 'OrchestrationRetried') as ends
+  from recorded h
+  group by h.instance, h.execution
+),
+unanswered as materialized (
+  select h.instance, h.execution, coalesce(h.source, h.event_id) as event_id, max(h.kind) as kind
+  from recorded h
+  where (h.kind in ('ActivityScheduled', 'TimerCreated', 'SubOrchestrationScheduled') and not h.local)
+     or (h.source is not null and not h.late)
+  group by h.instance, h.execution, coalesce(h.source, h.event_id)
+  having bool_or(h.source is null)
+    and coalesce(max(h.event_id) filter (where h.source is not null), 0) <= coalesce(h.source, h.event_id)
+)
 select found.what, found.instance, found.event
 from (
   select 'an instance that has not ended has no turn row' as what, i.instance, null::int as event
@@ -40,50 +65,32 @@ from (
       where i.instance = a.instance and i.execution = a.execution and i.finished_at is null
     )
   union all
-  select 'a history has a gap', h.instance, max(h.event_id)
-  from /*schema*/history h
-  group by h.instance, h.execution
-  having max(h.event_id) <> count(*)
+  select 'a history has a gap', w.instance, w.last_event
+  from written w
+  where w.last_event <> w.events
   union all
   select 'a history is not as long as its turn row says', q.instance, q.history_len
   from /*schema*/turn_queue q
+  left join written w on w.instance = q.instance and w.execution = q.execution
   where q.name is not null
-    and q.history_len <> (
-      select count(*) from /*schema*/history h where h.instance = q.instance and h.execution = q.execution
-    )
+    and q.history_len <> coalesce(w.events, 0)
   union all
-  select 'an execution has two ends', h.instance, max(h.event_id)
-  from /*schema*/history h
-  group by h.instance, h.execution
-  having count(*) filter (
-      where h.kind in ('OrchestrationCompleted', 'OrchestrationFailed', 'OrchestrationContinuedAsNew')
-    ) - count(*) filter (where h.kind = 'OrchestrationRetried') > 1
+  select 'an execution has two ends', w.instance, w.last_event
+  from written w
+  where w.ends > 1
   union all
   select 'a step has two results', h.instance, h.source
-  from /*schema*/history h
+  from recorded h
   where h.kind in ('ActivityCompleted', 'ActivityFailed', 'TimerFired', 'SubOrchestrationCompleted', 'SubOrchestrationFailed')
   group by h.instance, h.execution, h.source
   having count(*) > 1
   union all
   select 'nobody works on a step that is waited for', h.instance, h.event_id
-  from /*schema*/history h
+  from unanswered h
+  join written w on w.instance = h.instance and w.execution = h.execution
   join /*schema*/instance i on i.instance = h.instance and i.execution = h.execution and i.finished_at is null
-  where h.kind in ('ActivityScheduled', 'TimerCreated', 'SubOrchestrationScheduled')
-    and not (h.kind = 'ActivityScheduled' and h.data like '%"local":true%')
-    -- A cancellation takes open timers back without an event of their own.
-    and not (h.kind = 'TimerCreated' and exists (
-      select
-      from /*schema*/history cancelled
-      where cancelled.instance = h.instance and cancelled.execution = h.execution
-        and cancelled.kind = 'OrchestrationCancelRequested' and cancelled.event_id > h.event_id
-    ))
-    and not exists (
-      select
-      from /*schema*/history later
-      where later.instance = h.instance and later.execution = h.execution and later.source = h.event_id
-        and later.event_id > h.event_id
-        and not (later.kind = 'ActivityCancelRequested' and later.data like '%orchestration_terminal_failed%')
-    )
+  -- A cancellation takes open timers back without an event of their own.
+  where not (h.kind = 'TimerCreated' and coalesce(w.cancelled_at, 0) > h.event_id)
     and not exists (
       select
       from /*schema*/inbox m

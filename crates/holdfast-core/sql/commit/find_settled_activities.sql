@@ -1,8 +1,9 @@
 -- Activity tasks that do not hold their lease because an earlier commit settled them and its reply was lost: their
 -- message or their event is there, or the row says so (a retry). A standalone one that is gone is done when it was kept
 -- under this lease, or not kept at all.
+-- A result is recorded by a later turn than its task, so in a row that begins behind the task.
 -- Rows: the tasks given; history is read only for those. Locks: none (turn rows are locked).
--- Index: activity_queue_pkey, inbox_source_key, history_pkey, ended_activity_pkey.
+-- Index: activity_queue_pkey, inbox_source_key, history_turn_pkey, ended_activity_pkey.
 -- $1 instances text[]
 -- $2 executions bigint[]
 -- $3 scheduling events int[]
@@ -34,9 +35,9 @@ where case
         ) then true
         else (
           select true
-          from /*schema*/history h
-          where h.instance = task.instance and h.execution = task.execution and h.event_id > task.event
-            and h.source = task.event and h.kind in ('ActivityCompleted', 'ActivityFailed')
+          from /*schema*/history_turn packed
+          where packed.instance = task.instance and packed.execution = task.execution and packed.event_id > task.event
+            and string_to_array(packed.kinds, ' ') && array['ActivityCompleted@' || task.event, 'ActivityFailed@' || task.event]
           limit 1
         )
       end

@@ -1,13 +1,13 @@
--- Appends the events of surviving turns.
--- Rows: the events given. Locks: none. Index: turn_queue_pkey.
+-- Appends the events of surviving turns, packed.
+-- Rows: the rows given. Locks: none. Index: history_turn_pkey.
 -- $1 instances text[]
 -- $2 executions bigint[]
--- $3 event ids int[]
--- $4 kinds text[]
--- $5 sources int[]
--- $6 times bigint[] (ms)
+-- $3 first event ids int[]
+-- $4 numbers of events int[]
+-- $5 times bigint[] (ms)
+-- $6 kinds text[]
 -- $7 data text[]
-insert into /*schema*/history (instance, execution, event_id, kind, source, at_ms, data)
-select event.instance, event.execution, event.event_id, event.kind, event.source, event.at_ms, event.data
-from unnest($1::text[], $2::bigint[], $3::int[], $4::text[], $5::int[], $6::bigint[], $7::text[])
-  as event (instance, execution, event_id, kind, source, at_ms, data)
+insert into /*schema*/history_turn (instance, execution, event_id, events, at_ms, kinds, data)
+select packed.instance, packed.execution, packed.event_id, packed.events, packed.at_ms, packed.kinds, packed.data
+from unnest($1::text[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::text[], $7::text[])
+  as packed (instance, execution, event_id, events, at_ms, kinds, data)

@@ -1,12 +1,12 @@
--- History of one execution.
--- Rows: its events. Locks: none. Index: history_pkey.
+-- History of one execution, packed.
+-- Rows: its events. Locks: none. Index: history_turn_pkey.
 -- $1 instance text
 -- $2 execution bigint
-select h.event_id,
-       h.kind,
-       h.source,
-       h.at_ms,
-       h.data
-from /*schema*/history h
-where h.instance = $1::text and h.execution = $2::bigint
-order by h.event_id
+select packed.event_id,
+       packed.events,
+       packed.at_ms,
+       packed.kinds,
+       packed.data
+from /*schema*/history_turn packed
+where packed.instance = $1::text and packed.execution = $2::bigint
+order by packed.event_id

@@ -40,8 +40,8 @@ tasks as (
   returning true
 ),
 events as (
-  delete from /*schema*/history h using doomed where h.instance = doomed.instance
-  returning true
+  delete from /*schema*/history_turn packed using doomed where packed.instance = doomed.instance
+  returning packed.events
 ),
 kept as (
   delete from /*schema*/kv v using doomed where v.instance = doomed.instance
@@ -57,6 +57,6 @@ gone as (
 -- The parts run in the order in which the answer asks for them, which is the order of locks.
 select coalesce((select ok from allowed), false) as ok,
        (select count(*) from messages) + (select count(*) from tasks) as messages,
-       (select count(*) from events) as events,
+       (select coalesce(sum(events.events), 0) from events) as events,
        (select count(*) from closed) + (select count(*) from gone) as executions,
        (select count(*) from gone) as instances

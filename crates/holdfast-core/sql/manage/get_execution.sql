@@ -1,5 +1,5 @@
 -- One execution of an instance, the current one or a closed one; no row when there is none.
--- Rows: one. Locks: none. Index: instance_pkey, execution_pkey, history_pkey.
+-- Rows: one. Locks: none. Index: instance_pkey, execution_pkey, history_turn_pkey.
 -- $1 instance text
 -- $2 execution bigint
 with found as (
@@ -16,10 +16,10 @@ select found.status,
        floor(extract(epoch from found.started_at) * 1000)::bigint as started_at_ms,
        floor(extract(epoch from found.finished_at) * 1000)::bigint as finished_at_ms,
        coalesce((
-         select h.event_id
-         from /*schema*/history h
-         where h.instance = $1::text and h.execution = $2::bigint
-         order by h.event_id desc
+         select packed.event_id + packed.events - 1
+         from /*schema*/history_turn packed
+         where packed.instance = $1::text and packed.execution = $2::bigint
+         order by packed.event_id desc
          limit 1
        ), 0) as events
 from found

@@ -1,6 +1,6 @@
 -- Deletes closed executions of one instance, the oldest first, with their history; the current one is never touched.
 -- Rows: at most $4 executions and their events. Locks: execution rows, ascending, then their events.
--- Index: instance_pkey, execution_pkey, history_pkey.
+-- Index: instance_pkey, execution_pkey, history_turn_pkey.
 -- $1 instance text
 -- $2 newest executions kept bigint (the current one counts)
 -- $3 finished before bigint (ms; null: any)
@@ -16,10 +16,10 @@ with doomed as materialized (
   for update
 ),
 events as (
-  delete from /*schema*/history h
+  delete from /*schema*/history_turn packed
   using doomed
-  where h.instance = doomed.instance and h.execution = doomed.execution
-  returning true
+  where packed.instance = doomed.instance and packed.execution = doomed.execution
+  returning packed.events
 ),
 gone as (
   delete from /*schema*/execution e
@@ -27,4 +27,4 @@ gone as (
   where e.instance = doomed.instance and e.execution = doomed.execution
   returning true
 )
-select (select count(*) from gone) as executions, (select count(*) from events) as events
+select (select count(*) from gone) as executions, (select coalesce(sum(events.events), 0) from events) as events

@@ -4,7 +4,7 @@ delete from /*schema*/node;
 delete from /*schema*/node_handler;
 delete from /*schema*/instance;
 delete from /*schema*/execution;
-delete from /*schema*/history;
+delete from /*schema*/history_turn;
 delete from /*schema*/turn_queue;
 delete from /*schema*/inbox;
 delete from /*schema*/message_key;

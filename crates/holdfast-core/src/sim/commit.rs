@@ -235,7 +235,7 @@ impl Model {
                     turn.events.iter().map(|event| event.id.0).collect::<Vec<_>>()
                 );
                 self.wrong.push(("I5", text));
-                return Err(Error::new(ErrorKind::Query, "duplicate key value violates history_pkey"));
+                return Err(Error::new(ErrorKind::Query, "duplicate key value violates history_turn_pkey"));
             }
             let history = self.history.entry((turn.instance.clone(), turn.execution)).or_default();
             history.extend(turn.events.iter().cloned());

@@ -7,7 +7,7 @@ use holdfast_replay::event::StoredEvent;
 use crate::{
     error::Result,
     pool::{Row, Session},
-    store::{Statements, row::column, turn::stored_event},
+    store::{Statements, history::unpack, row::column},
 };
 
 /// An instance as a client sees it.
@@ -55,7 +55,11 @@ pub async fn read_history(
     execution: i64,
 ) -> Result<Vec<StoredEvent>> {
     let rows = session.query(&statements.instance_read_history, &[&instance, &execution]).await?;
-    rows.iter().map(stored_event).collect()
+    let mut recorded = Vec::with_capacity(rows.len());
+    for row in &rows {
+        recorded.extend(unpack(row)?);
+    }
+    Ok(recorded)
 }
 
 pub(super) fn instance_row(row: &Row) -> Result<InstanceRow> {

@@ -7,6 +7,7 @@ mod batched;
 pub mod commit;
 pub mod coverage;
 pub mod doctor;
+mod history;
 pub mod instance;
 pub mod look;
 mod low_water;

@@ -222,7 +222,7 @@ statements! {
     commit_end_turns: "commit/end_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY];
     commit_expect_no_cancels: "commit/expect_no_cancels", [TEXT_ARRAY, INT8_ARRAY];
     commit_insert_activities: "commit/insert_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY];
-    commit_insert_history: "commit/insert_history", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY];
+    commit_insert_history: "commit/insert_history", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_insert_instances: "commit/insert_instances", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT, INT8, INT8];
     commit_insert_timers: "commit/insert_timers", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
     commit_lock_expected: "commit/lock_expected", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];

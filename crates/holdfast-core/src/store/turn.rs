@@ -11,6 +11,7 @@ use crate::{
     pool::{Row, Session},
     store::{
         Fence, NodeKey, Statements,
+        history::unpack,
         low_water::Queue,
         message::{self, MessageColumns},
         queue::{ClaimTerms, abandon_with, gone_with, patient, readable, release_with, renew_with},
@@ -171,7 +172,7 @@ fn parent(row: &Row) -> Result<Option<ParentLink>> {
 }
 
 /// An event id as it was stored.
-pub(super) fn event_id(stored: i32) -> Result<EventId> {
+fn event_id(stored: i32) -> Result<EventId> {
     u32::try_from(stored)
         .map(EventId)
         .map_err(|error| Error::new(ErrorKind::Corrupt, format!("event id {stored}")).caused_by(error))
@@ -261,18 +262,17 @@ pub async fn history(
     let executions: Vec<i64> = keys.iter().map(|(_, execution)| *execution).collect();
     let rows =
         patient(session, statements, &statements.turn_read_history, &[&instances, &executions]).await?;
-    rows.iter().map(|row| Ok((column(row, "instance")?, stored_event(row)))).collect()
-}
-
-/// A history row.
-pub(super) fn stored_event(row: &Row) -> Result<StoredEvent> {
-    Ok(StoredEvent {
-        id: event_id(column(row, "event_id")?)?,
-        kind: column(row, "kind")?,
-        source: column::<Option<i32>>(row, "source")?.map(event_id).transpose()?,
-        at_ms: column(row, "at_ms")?,
-        data: column(row, "data")?,
-    })
+    let mut recorded = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let instance: &str = column(row, "instance")?;
+        match unpack(row) {
+            Ok(events) => {
+                recorded.extend(events.into_iter().map(|event| (instance.to_owned(), Ok(event))));
+            }
+            Err(error) => recorded.push((instance.to_owned(), Err(error))),
+        }
+    }
+    Ok(recorded)
 }
 
 /// Renews held turn leases in one statement; returns the fences that were renewed. A row locked by another session is

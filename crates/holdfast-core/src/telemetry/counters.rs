@@ -43,7 +43,7 @@ counters! {
     claims_failed = "claimsFailed": "Claim rounds that failed.",
     turns_claimed = "turnsClaimed": "Turns claimed.",
     activities_claimed = "activitiesClaimed": "Activities claimed.",
-    history_rows_read = "historyRowsRead": "History rows read for cold turns.",
+    history_rows_read = "historyRowsRead": "Events of histories read for cold turns.",
     local_starts = "localStarts": "First turns that began without a claim, in the process that started their instance.",
     local_turns = "localTurns": "Turns that began without a claim, with a result of this process.",
     warm_turns = "warmTurns": "Turns run on a live frame.",

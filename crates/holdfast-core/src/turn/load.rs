@@ -89,7 +89,7 @@ impl Loaded {
         self.history.remove(instance).unwrap_or_else(|| Ok(Vec::new()))
     }
 
-    /// History rows read.
+    /// Events read.
     pub(super) fn history_rows(&self) -> usize {
         self.history.values().flatten().map(Vec::len).sum()
     }

@@ -217,7 +217,7 @@ async fn a_history_row_that_cannot_be_read_stops_its_own_instance_only() {
         world.start(id, "waits", Value::Null).await;
     }
     world.until("select count(*) from @history where kind = 'EventWaiting' or event_id = 2", 2).await;
-    world.sql("update @history set source = -1 where instance = 'corrupt' and event_id = 2").await;
+    world.sql("update @history_turn set kinds = kinds || chr(64) || '-1' where instance = 'corrupt'").await;
     for id in ["corrupt", "healthy"] {
         world.client.send(id.to_owned(), go()).await.expect("send");
     }

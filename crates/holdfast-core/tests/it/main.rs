@@ -27,6 +27,7 @@ mod store_coverage;
 mod store_crossing;
 mod store_deletes;
 mod store_harness;
+mod store_history;
 mod store_local;
 mod store_look;
 mod store_manage;

@@ -41,8 +41,16 @@ async fn a_row_that_the_engine_does_not_write_is_found() {
             "an activity has a number of deliveries below 0",
         ),
         (
-            "insert into @history (instance, execution, event_id, kind, at_ms, data) values ('sound', 1, 0, 'x', 0, '{}')",
+            "insert into @history_turn (instance, execution, event_id, events, at_ms, kinds, data) values ('sound', 1, 0, 1, 0, 'x', '{}')",
             "an event has a number below 1",
+        ),
+        (
+            "insert into @history_turn (instance, execution, event_id, events, at_ms, kinds, data) values ('sound', 1, 1, 1, 0, 'x y', '{}')",
+            "a row of history has not as many kinds as events",
+        ),
+        (
+            "update @history_turn set events = 2 where event_id = 1",
+            "a row of history has not as many texts as events",
         ),
     ] {
         let found = || async {

@@ -46,7 +46,7 @@ async fn a_deletion_that_meets_a_retry_leaves_no_turn_row() {
                 "begin;
                  select from @instance for update;
                  insert into @turn_queue (instance, name, due_at) values ('order', 'checkout', now());
-                 insert into @history (instance, execution, event_id, kind, at_ms, data) values ('order', 1, 1, 'OrchestrationRetried', 1, '{}');
+                 insert into @history_turn (instance, execution, event_id, events, at_ms, kinds, data) values ('order', 1, 1, 1, 1, 'OrchestrationRetried', '{}');
                  update @instance set status = 'Running', error = null, error_code = null, finished_at = null",
             )
             .await;

@@ -273,7 +273,7 @@ async fn a_deletion_waits_for_the_commit_that_is_before_it_and_takes_its_rows_al
     committing
         .run(&format!(
             "insert into @instance (instance, name, input, parent_instance, parent_execution, parent_event) values ('kid', 'checkout', '1', 'order', 1, 2);
-             insert into @history (instance, execution, event_id, kind, at_ms, data) values ('order', 1, 1, 'OrchestrationStarted', 1, '{{}}');
+             insert into @history_turn (instance, execution, event_id, events, at_ms, kinds, data) values ('order', 1, 1, 1, 1, 'OrchestrationStarted', '{{}}');
              update @turn_queue set fence = {} + 1000000 where instance = 'order'; commit",
             claimed.fence.0
         ))
@@ -368,8 +368,8 @@ async fn pruning_goes_on_when_there_is_more_than_one_statement_takes() {
     let closed = limits::PRUNE_BATCH * 2 + 1;
     store.run(&format!(
         "insert into @execution (instance, execution, status) select 'loop', n, 'ContinuedAsNew' from generate_series(1, {closed}) n;
-         insert into @history (instance, execution, event_id, kind, at_ms, data)
-           select 'loop', n, e, 'OrchestrationStarted', 1, '{{}}' from generate_series(1, {closed}) n, generate_series(1, 3) e;
+         insert into @history_turn (instance, execution, event_id, events, at_ms, kinds, data)
+           select 'loop', n, e, 1, 1, 'OrchestrationStarted', '{{}}' from generate_series(1, {closed}) n, generate_series(1, 3) e;
          update @instance set execution = {closed} + 1"
     )).await;
     let (manager, provider) = store.manager().await;
@@ -478,9 +478,18 @@ impl Store {
 #[tokio::test]
 async fn the_estimate_stands_in_for_a_large_history() {
     let store = Store::new().await;
-    store.run("update pg_class set reltuples = 2000000 where oid = '@history'::regclass").await;
-    let metrics = manage::metrics(&store.session, &store.statements).await.expect("counts");
-    assert_eq!(metrics.events, 2_000_000);
+    let estimate = "update pg_class set reltuples = 2000000 where oid = '@history_turn'::regclass";
+    store.run(estimate).await;
+    let events = async || manage::metrics(&store.session, &store.statements).await.expect("counts").events;
+    assert_eq!(events().await, 2_000_000, "rows of one event, where nothing else is known");
+    store
+        .run(
+            "insert into @history_turn (instance, execution, event_id, events, at_ms, kinds, data)
+               select 'loop', n, 1, 2 + n % 2, 1, 'A A A', '' from generate_series(1, 1000) n",
+        )
+        .await;
+    store.run(estimate).await;
+    assert_eq!(events().await, 5_000_000);
 }
 
 #[tokio::test]

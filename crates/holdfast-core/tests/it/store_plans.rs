@@ -40,8 +40,8 @@ impl Store {
                select 'i' || n, 'charge', '1', 'Completed', 1, 1, 1, 1, now(), now() + n * interval '1 s' from generate_series(1, 100000) n;
              insert into @inbox (instance, kind, execution, source, due_at)
                select 'i' || n, 'TimerFired', 1, 3, now() + n * interval '1 s' from generate_series(3600, 103599) n;
-             insert into @history (instance, execution, event_id, kind, at_ms, data)
-               select 'i' || n, 1, 1, 'OrchestrationStarted', 1, '{}' from generate_series(1, 100000) n",
+             insert into @history_turn (instance, execution, event_id, events, at_ms, kinds, data)
+               select 'i' || n, 1, 1, 1, 1, 'OrchestrationStarted', '{}' from generate_series(1, 100000) n",
         )
         .await;
     }
@@ -170,7 +170,7 @@ async fn every_statement_uses_an_index_on_empty_and_on_large_tables() {
     store.fill().await;
     check_all(&store, "on tables without statistics").await;
     store
-        .run("analyze @instance, @execution, @turn_queue, @activity_queue, @ended_activity, @inbox, @history")
+        .run("analyze @instance, @execution, @turn_queue, @activity_queue, @ended_activity, @inbox, @history_turn")
         .await;
     check_all(&store, "on large tables").await;
 }

@@ -1,18 +1,20 @@
 //! Events that turns append.
 
+use std::borrow::Cow;
+
 use super::{flight::columns, item::TurnCommit};
-use crate::store::message::event_number;
+use crate::store::history::pack;
 
 columns! {
-    /// Events to append.
+    /// Events to append, packed.
     Events<'a> of EventRow {
         instance: &'a str,
         execution: i64,
         event_id: i32,
-        kind: &'a str,
-        source: Option<i32>,
+        events: i32,
         at_ms: i64,
-        data: &'a str,
+        kinds: Cow<'a, str>,
+        data: Cow<'a, str>,
     }
 }
 
@@ -25,15 +27,15 @@ pub(super) struct History<'a> {
 impl<'a> History<'a> {
     /// Adds the events of a turn.
     pub(super) fn turn(&mut self, turn: &'a TurnCommit) {
-        for event in &turn.events {
+        for packed in pack(&turn.events) {
             self.events.push(EventRow {
                 instance: &turn.instance,
                 execution: turn.execution,
-                event_id: event_number(event.id),
-                kind: &event.kind,
-                source: event.source.map(event_number),
-                at_ms: event.at_ms,
-                data: &event.data,
+                event_id: packed.event_id,
+                events: packed.events,
+                at_ms: packed.at_ms,
+                kinds: packed.kinds,
+                data: packed.data,
             });
         }
     }
