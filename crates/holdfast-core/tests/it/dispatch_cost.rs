@@ -54,17 +54,28 @@ async fn a_node_at_rest_asks_for_nothing_beside_its_heartbeats() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_heartbeat_finds_is_claimed() {
     let mut config = EngineConfig::default();
-    config.liveness.heartbeat_interval = Duration::from_millis(50);
-    // No hint, and no look of its own for a long time.
-    config.dispatch.poll_interval = Duration::from_secs(3_600);
+    config.liveness.heartbeat_interval = Duration::from_millis(100);
+    config.dispatch.poll_interval = Duration::from_secs(3);
     config.liveness.listener = ListenerMode::Off;
-    let world = World::new(steps(), config).await;
+    let world = World::new(steps().silent("waits"), config).await;
     let counters = world.provider.counters();
     reached(|| counters.looks_along.get(), 1).await;
-    world
-        .sql("insert into @activity_queue (instance, execution, event, name, input) values ('w', 1, 2, 'work', '1')")
-        .await;
-    reached(|| counters.activities_claimed.get(), 1).await;
+    // Nobody tells of these. Every three seconds the claimer looks by itself as well.
+    let by_heartbeat = async |n: u64| {
+        let looks = counters.looks.get();
+        let row = format!(
+            "insert into @activity_queue (instance, execution, event, name, input) values ('w', 1, {n}, 'waits', '1')"
+        );
+        world.sql(&row).await;
+        reached(|| counters.activities_claimed.get(), n).await;
+        counters.looks.get() == looks
+    };
+    let mut rows = 1;
+    while !by_heartbeat(rows).await {
+        rows += 1;
+        assert!(rows < 10, "the claimer found all of them by itself");
+    }
+    world.engine.shutdown(Duration::ZERO).await;
     world.stop().await;
 }
 
