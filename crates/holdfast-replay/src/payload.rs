@@ -37,6 +37,11 @@ impl Payload {
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
+
+    /// The JSON text, without a copy.
+    pub fn into_text(self) -> String {
+        Box::<str>::from(self.0).into_string()
+    }
 }
 
 impl PartialEq for Payload {

@@ -7,9 +7,8 @@ use holdfast_replay::{EventId, MessageBody, Payload, RetryPolicy};
 use crate::{
     activity::{flight::Flight, runner::ActivityLimits},
     clock,
-    crossing::ActivityJob,
+    crossing::{ActivityJob, Job},
     store::{
-        NodeKey,
         activity::ClaimedActivity,
         commit::{ActivityEnd, ActivityOutcome},
     },
@@ -47,29 +46,31 @@ pub(super) fn limits(claimed: &ClaimedActivity, limits: &ActivityLimits) -> TryL
     }
 }
 
-/// The job of a task; `None` when its input is not JSON.
-pub(super) fn job(claimed: &ClaimedActivity, node: &NodeKey, limits: &TryLimits) -> Option<ActivityJob> {
+/// The job of a task in progress; `None` when its input is not JSON.
+pub(super) fn job(h: u32, flight: &Flight) -> Option<Job> {
+    let Flight { claimed, node, limits, .. } = flight;
     let in_ms =
         |limit: Option<Duration>| limit.map(|limit| i64::try_from(limit.as_millis()).unwrap_or(i64::MAX));
-    Some(ActivityJob {
-        h: 0,
-        name: claimed.name.clone(),
-        input: Payload::from_text(claimed.input.clone())?,
-        instance: claimed.key.instance.clone(),
+    let job = ActivityJob {
+        h,
+        name: &claimed.name,
+        input: serde_json::from_str(&claimed.input).ok()?,
+        instance: &claimed.key.instance,
         execution: claimed.key.execution,
         event: claimed.key.event,
-        orchestration: claimed.orchestration_name.clone(),
-        version: claimed.orchestration_version.clone(),
+        orchestration: claimed.orchestration_name.as_deref(),
+        version: claimed.orchestration_version.as_deref(),
         attempt: claimed.attempt,
         delivery: claimed.deliveries,
         max_attempts: policy(claimed).map_or(1, |policy| policy.max_attempts),
-        tag: claimed.tag.clone(),
-        session: claimed.session.clone(),
-        worker_id: node.id.clone(),
+        tag: claimed.tag.as_deref(),
+        session: claimed.session.as_deref(),
+        worker_id: &node.id,
         timeout_ms: in_ms(limits.whole),
         heartbeat_timeout_ms: in_ms(limits.silence),
-        heartbeat: claimed.heartbeat.clone().and_then(Payload::from_text),
-    })
+        heartbeat: claimed.heartbeat.as_deref().and_then(|text| serde_json::from_str(text).ok()),
+    };
+    Some(job.written())
 }
 
 fn policy(claimed: &ClaimedActivity) -> Option<RetryPolicy> {

@@ -26,7 +26,7 @@ use crate::{
     },
     clock,
     commit::Committer,
-    crossing::{ActivityJob, ActivityResult, Outbox},
+    crossing::{ActivityResult, Outbox},
     error::{Error, ErrorKind, Result},
     failpoint,
     lease::{Keeper, Kind, Return, Returns, TakesResults},
@@ -189,7 +189,6 @@ impl ActivityRunner {
             }
             let poisoned = claimed.poisoned;
             let limits = limits(&claimed, &self.limits);
-            let job = job(&claimed, &batch.node, &limits);
             let is_late = limits.whole == Some(Duration::ZERO);
             let is_last = claimed.deliveries >= self.limits.max_attempts;
             let mut flight = Flight::new(claimed, batch.node.clone(), batch.isolated, limits);
@@ -198,10 +197,10 @@ impl ActivityRunner {
                 self.sessions.begin(session, batch.asked_at);
             }
             let h = table.insert(flight);
-            match job {
+            match table.get_mut(h).and_then(|flight| job(h, flight)) {
                 Some(_) if poisoned => endings.push((h, Ending::Poisoned)),
                 Some(_) if is_late => endings.push((h, Ending::Late)),
-                Some(job) => jobs.push(ActivityJob { h, ..job }),
+                Some(job) => jobs.push(job),
                 None => endings.push((h, Ending::Corrupt)),
             }
         }

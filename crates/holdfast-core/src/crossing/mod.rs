@@ -4,4 +4,4 @@ mod answers;
 mod outbox;
 
 pub use answers::{ActivityAnswer, ActivityResult, Answers, BeatAnswer, Broken, Whose};
-pub use outbox::{Abort, AbortReason, ActivityJob, Outbox, Pulled, Unstarted};
+pub use outbox::{Abort, AbortReason, ActivityJob, Job, Outbox, Pulled, Unstarted};

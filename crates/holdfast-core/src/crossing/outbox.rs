@@ -7,34 +7,51 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use holdfast_replay::{Activation, Fact, FrameId, Payload};
+use holdfast_replay::{Activation, Fact, FrameId};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
 /// An activity task as JavaScript sees it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "the fields say what they are")]
-pub struct ActivityJob {
+pub struct ActivityJob<'a> {
     pub h: u32,
-    pub name: String,
-    pub input: Payload,
-    pub instance: String,
+    pub name: &'a str,
+    pub input: &'a RawValue,
+    pub instance: &'a str,
     pub execution: i64,
     pub event: i32,
-    pub orchestration: Option<String>,
-    pub version: Option<String>,
+    pub orchestration: Option<&'a str>,
+    pub version: Option<&'a str>,
     pub attempt: i32,
     pub delivery: i32,
     pub max_attempts: u32,
-    pub tag: Option<String>,
-    pub session: Option<String>,
-    pub worker_id: String,
+    pub tag: Option<&'a str>,
+    pub session: Option<&'a str>,
+    pub worker_id: &'a str,
     /// From the start of its body.
     pub timeout_ms: Option<i64>,
     pub heartbeat_timeout_ms: Option<i64>,
     /// What an earlier delivery told last.
-    pub heartbeat: Option<Payload>,
+    pub heartbeat: Option<&'a RawValue>,
+}
+
+impl ActivityJob<'_> {
+    /// Written once: nothing of its task is copied for it but into its text.
+    pub fn written(&self) -> Job {
+        let text = serde_json::to_string(self).expect("payloads are JSON and keys are strings");
+        Job { h: self.h, text }
+    }
+}
+
+/// An activity job that JavaScript has not pulled yet.
+#[derive(Debug, Clone)]
+pub struct Job {
+    h: u32,
+    /// JSON text.
+    text: String,
 }
 
 /// Why a running activity is told to stop.
@@ -80,7 +97,7 @@ pub struct Unstarted {
 #[derive(Debug, Default)]
 struct State {
     turns: VecDeque<Activation>,
-    activities: VecDeque<ActivityJob>,
+    activities: VecDeque<Job>,
     aborts: Vec<Abort>,
     evict: Vec<FrameId>,
     /// A frame to forget may have something running.
@@ -98,13 +115,36 @@ impl State {
     }
 }
 
-/// One batch: its JSON text and what it carries, so that the engine knows what has started.
-#[derive(Debug, Serialize)]
+/// What one batch carries.
+#[derive(Debug)]
 struct Batch {
     turns: Vec<Activation>,
-    activities: Vec<ActivityJob>,
+    activities: Vec<Job>,
     aborts: Vec<Abort>,
     evict: Vec<FrameId>,
+    /// About how long its text is.
+    bytes: usize,
+}
+
+impl Batch {
+    /// Its JSON text.
+    fn text(&self) -> String {
+        let proof = "payloads are JSON and keys are strings";
+        let mut text = Vec::with_capacity(self.bytes + 128);
+        text.extend_from_slice(b"{\"turns\":");
+        serde_json::to_writer(&mut text, &self.turns).expect(proof);
+        text.extend_from_slice(b",\"activities\":[");
+        for (at, job) in self.activities.iter().enumerate() {
+            text.extend_from_slice(if at == 0 { b"" } else { b"," });
+            text.extend_from_slice(job.text.as_bytes());
+        }
+        text.extend_from_slice(b"],\"aborts\":");
+        serde_json::to_writer(&mut text, &self.aborts).expect(proof);
+        text.extend_from_slice(b",\"evict\":");
+        serde_json::to_writer(&mut text, &self.evict).expect(proof);
+        text.push(b'}');
+        String::from_utf8(text).expect("all of it was text")
+    }
 }
 
 /// Says whether something may be started at this moment.
@@ -137,7 +177,7 @@ impl Outbox {
     }
 
     /// Adds turns and activities at once, so that one crossing can take them together.
-    pub fn push(&self, turns: Vec<Activation>, activities: Vec<ActivityJob>) {
+    pub fn push(&self, turns: Vec<Activation>, activities: Vec<Job>) {
         if turns.is_empty() && activities.is_empty() {
             return;
         }
@@ -216,9 +256,8 @@ impl Outbox {
     fn pull(&self, state: &mut State, max: usize) -> Option<Pulled> {
         let open = self.gate.as_ref().is_none_or(|gate| gate());
         let batch = take(state, if open { max } else { 0 })?;
-        let text = serde_json::to_string(&batch).expect("payloads are JSON and keys are strings");
         let activities = batch.activities.iter().map(|job| job.h).collect();
-        Some(Pulled { text, activities })
+        Some(Pulled { text: batch.text(), activities })
     }
 
     /// What has not started, left where it is.
@@ -284,18 +323,18 @@ fn take(state: &mut State, max: usize) -> Option<Batch> {
         activities: Vec::new(),
         aborts: std::mem::take(&mut state.aborts),
         evict: std::mem::take(&mut state.evict),
+        bytes: 0,
     };
-    let mut bytes = 0;
     let mut left = max;
-    while left > 0 && bytes < BATCH_BYTES {
+    while left > 0 && batch.bytes < BATCH_BYTES {
         let Some(activation) = state.turns.pop_front() else { break };
-        bytes += weigh(&activation);
+        batch.bytes += weigh(&activation);
         left -= 1;
         batch.turns.push(activation);
     }
-    while left > 0 && bytes < BATCH_BYTES {
+    while left > 0 && batch.bytes < BATCH_BYTES {
         let Some(job) = state.activities.pop_front() else { break };
-        bytes += job.input.as_str().len();
+        batch.bytes += job.text.len();
         left -= 1;
         batch.activities.push(job);
     }
@@ -321,8 +360,58 @@ fn payload_length(fact: &Fact) -> usize {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
+    use holdfast_replay::Payload;
 
     use super::*;
+
+    /// A job of which only the handle and the input matter.
+    fn job(h: u32, input: &str) -> Job {
+        ActivityJob {
+            h,
+            name: "a \"name\"",
+            input: serde_json::from_str(input).expect("JSON"),
+            instance: "i",
+            execution: 1,
+            event: 2,
+            orchestration: None,
+            version: Some("1.0.0"),
+            attempt: 1,
+            delivery: 1,
+            max_attempts: 1,
+            tag: None,
+            session: None,
+            worker_id: "w",
+            timeout_ms: None,
+            heartbeat_timeout_ms: None,
+            heartbeat: None,
+        }
+        .written()
+    }
+
+    #[tokio::test]
+    async fn a_batch_is_one_json_text_with_inputs_as_they_are() {
+        let outbox = Outbox::default();
+        outbox.push(vec![turn(1, 1), turn(2, 1)], vec![job(3, "[1.50, \"\\u0000\"]"), job(4, "null")]);
+        outbox.abort(5, AbortReason::Timeout);
+        outbox.evict([FrameId(6)]);
+        let pulled = outbox.next(64).await.expect("a batch");
+        assert_eq!(pulled.activities, [3, 4]);
+        assert!(pulled.text.contains("[1.50, \"\\u0000\"]"), "{}", pulled.text);
+        let batch: serde_json::Value = serde_json::from_str(&pulled.text).expect("JSON");
+        let handles = |of: &str| {
+            batch[of].as_array().expect("a list").iter().map(|one| one["h"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (handles("turns"), handles("activities"), handles("aborts")),
+            (vec![1.into(), 2.into()], vec![3.into(), 4.into()], vec![5.into()])
+        );
+        assert_eq!(batch["evict"], serde_json::json!([6]));
+        assert_eq!(batch["activities"][0]["name"], "a \"name\"");
+        assert_eq!(
+            (&batch["activities"][0]["maxAttempts"], &batch["activities"][0]["tag"]),
+            (&1.into(), &serde_json::Value::Null)
+        );
+    }
 
     fn turn(frame: u32, length: usize) -> Activation {
         let value = Payload::of(&"x".repeat(length));

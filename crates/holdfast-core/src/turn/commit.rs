@@ -36,7 +36,7 @@ pub(super) fn turn_commit(flight: &Flight, result: TurnResult, history_len: u32)
 /// A turn that stops its instance without an end: nothing is written, nothing is used up.
 pub(super) fn park_commit(flight: &Flight, error: &Payload) -> TurnCommit {
     let mut commit = empty(&flight.claimed, &flight.node, &flight.version);
-    commit.park = Some(Park { error: text(error), version: flight.claimed.version.clone() });
+    commit.park = Some(Park { error: error.as_str().to_owned(), version: flight.claimed.version.clone() });
     commit
 }
 
@@ -80,7 +80,7 @@ fn bare_end(mut commit: TurnCommit, last_event: i32, at_ms: i64, error: &Payload
         source: None,
         body: EventBody::OrchestrationFailed { error: error.clone() },
     })];
-    commit.end = Some(TurnEnd::Cancelled { error: text(error) });
+    commit.end = Some(TurnEnd::Cancelled { error: error.as_str().to_owned() });
     commit
 }
 
@@ -119,8 +119,8 @@ fn apply(commit: &mut TurnCommit, effect: Effect) {
             commit.activities.push(NewActivity {
                 event: to_i32(event.0),
                 name,
-                input: text(&input),
-                retry: retry.map(|policy| text(&Payload::of(&policy))),
+                input: input.into_text(),
+                retry: retry.map(|policy| Payload::of(&policy).into_text()),
                 timeout_ms: timeout_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
                 tag,
                 session,
@@ -136,13 +136,19 @@ fn apply(commit: &mut TurnCommit, effect: Effect) {
                 instance,
                 name,
                 version,
-                input: text(&input),
+                input: input.into_text(),
                 parent: Some(parent),
                 ..Start::default()
             });
         }
         Effect::StartDetached { instance, name, version, input } => {
-            commit.starts.push(Start { instance, name, version, input: text(&input), ..Start::default() });
+            commit.starts.push(Start {
+                instance,
+                name,
+                version,
+                input: input.into_text(),
+                ..Start::default()
+            });
         }
         Effect::CancelActivity { event } => commit.cancelled_activities.push(to_i32(event.0)),
         Effect::CancelTimer { event } => commit.cancelled_timers.push(to_i32(event.0)),
@@ -179,19 +185,15 @@ fn tell_parent(parent: &ParentLink, result: Result<Payload, Payload>) -> Send {
 
 fn turn_end(end: End) -> TurnEnd {
     match end {
-        End::Completed { output } => TurnEnd::Completed { output: text(&output) },
-        End::Failed { error } => TurnEnd::Failed { error: text(&error) },
-        End::Cancelled { error } => TurnEnd::Cancelled { error: text(&error) },
+        End::Completed { output } => TurnEnd::Completed { output: output.into_text() },
+        End::Failed { error } => TurnEnd::Failed { error: error.into_text() },
+        End::Cancelled { error } => TurnEnd::Cancelled { error: error.into_text() },
         End::ContinuedAsNew { input, version, carried } => TurnEnd::ContinuedAsNew {
-            input: text(&input),
+            input: input.into_text(),
             version,
-            carried: (!carried.is_empty()).then(|| text(&Payload::of(&carried))),
+            carried: (!carried.is_empty()).then(|| Payload::of(&carried).into_text()),
         },
     }
-}
-
-fn text(payload: &Payload) -> String {
-    payload.as_str().to_owned()
 }
 
 /// Event ids fit: a history is bounded far below 2^31 events.

@@ -136,33 +136,32 @@ impl TurnRunner {
 }
 
 /// The activities of a turn that this node took, as claims would have brought them.
-pub(super) fn taken(queued: &Queued, handed: &[HandedTask], now_ms: i64) -> Vec<ClaimedActivity> {
-    let find = |task: &HandedTask| queued.tasks.iter().find(|queued| queued.event == task.event);
-    let tasks = handed.iter().filter_map(|task| Some((task, find(task)?)));
-    tasks
-        .map(|(task, queued_task)| ClaimedActivity {
-            key: ActivityKey {
-                instance: queued.instance.clone(),
-                execution: queued.execution,
-                event: task.event,
-            },
-            fence: task.fence,
+pub(super) fn taken(queued: &mut Queued, handed: &[HandedTask], now_ms: i64) -> Vec<ClaimedActivity> {
+    let Queued { instance, execution, name, version, tasks, .. } = queued;
+    let mut claimed = Vec::with_capacity(handed.len());
+    for HandedTask { event, fence, scheduled_at_ms } in handed {
+        let Some(at) = tasks.iter().position(|task| task.event == *event) else { continue };
+        let task = tasks.swap_remove(at);
+        claimed.push(ClaimedActivity {
+            key: ActivityKey { instance: instance.clone(), execution: *execution, event: *event },
+            fence: *fence,
             deliveries: 1,
             poisoned: false,
             attempt: 1,
-            name: queued_task.name.clone(),
-            input: queued_task.input.clone(),
-            retry: queued_task.retry.clone(),
+            name: task.name,
+            input: task.input,
+            retry: task.retry,
             heartbeat: None,
-            timeout_ms: queued_task.timeout_ms,
-            tag: queued_task.tag.clone(),
+            timeout_ms: task.timeout_ms,
+            tag: task.tag,
             session: None,
-            orchestration_name: Some(queued.name.clone()),
-            orchestration_version: Some(queued.version.clone()),
-            scheduled_at_ms: task.scheduled_at_ms,
+            orchestration_name: Some(name.clone()),
+            orchestration_version: Some(version.clone()),
+            scheduled_at_ms: *scheduled_at_ms,
             now_ms,
-        })
-        .collect()
+        });
+    }
+    claimed
 }
 
 /// What is kept of a turn's commit for the activities that this node takes.
@@ -178,17 +177,18 @@ pub(super) struct Queued {
 }
 
 impl Queued {
-    /// Of the tasks that are marked with a lease.
-    pub(super) fn of(commit: &TurnCommit) -> Self {
+    /// Of the tasks that are marked with a lease; most turns have none.
+    pub(super) fn of(commit: &TurnCommit) -> Option<Self> {
         let leased = commit.activities.iter().filter(|task| task.lease_ms.is_some());
-        Self {
+        let tasks: Vec<NewActivity> = leased.cloned().collect();
+        (!tasks.is_empty()).then(|| Self {
             instance: commit.instance.clone(),
             execution: commit.execution,
             name: commit.name.clone(),
             version: commit.version.clone(),
-            tasks: leased.cloned().collect(),
+            tasks,
             asked_at: clock::now(),
             node: commit.node.clone(),
-        }
+        })
     }
 }

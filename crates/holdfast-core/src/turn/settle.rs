@@ -37,7 +37,7 @@ struct Left {
     park: Option<Park>,
     /// Slots for the activities that this node takes.
     reserved: Reserved,
-    queued: Queued,
+    queued: Option<Queued>,
 }
 
 impl TurnRunner {
@@ -118,9 +118,9 @@ impl TurnRunner {
         let mut table = self.lock();
         // The tasks begin under the table's lock: nobody here cancels what has not begun, and who answers one at once finds the
         // frame.
-        if let Ok(CommitOutcome::Settled(settled)) = &outcome {
-            let tasks = taken(&queued, &settled.handed, settled.now_ms);
-            reserved.give(tasks, queued.node.clone(), queued.asked_at);
+        if let (Ok(CommitOutcome::Settled(settled)), Some(mut queued)) = (&outcome, queued) {
+            let tasks = taken(&mut queued, &settled.handed, settled.now_ms);
+            reserved.give(tasks, queued.node, queued.asked_at);
         }
         let Some(flight) = table.remove(instance) else { return };
         let written = matches!(
