@@ -105,6 +105,8 @@ struct State {
     closed: bool,
     /// So many calls that hand answers out are under way: what they add is nobody's before they end.
     attended: usize,
+    /// So many callers of [`Outbox::next`] wait. Without one a batch may be on its way, and what comes after it must not overtake it.
+    waiting: usize,
 }
 
 impl State {
@@ -216,9 +218,11 @@ impl Outbox {
     /// The next batch of at most `max` turns and activities; `None` once the outbox is closed. Dropping the future
     /// loses nothing.
     pub async fn next(&self, max: usize) -> Option<Pulled> {
+        self.lock().waiting += 1;
+        let waiting = Waiting(self);
         loop {
             {
-                let mut state = self.lock();
+                let mut state = waiting.0.lock();
                 if state.closed && state.aborts.is_empty() {
                     // Every caller is to hear of the end, and one notice wakes one of them.
                     self.ready.notify_one();
@@ -235,13 +239,13 @@ impl Outbox {
     }
 
     /// Does something that may add work, of which JavaScript hears nothing before it is done; then takes at most `max` turns and
-    /// activities of what is there.
+    /// activities of what is there, while somebody waits for them in [`Outbox::next`].
     pub fn after(&self, max: usize, work: impl FnOnce()) -> Option<Pulled> {
         self.lock().attended += 1;
         let _attending = Attending(self);
         work();
         let mut state = self.lock();
-        if max == 0 || state.closed { None } else { self.pull(&mut state, max) }
+        if max == 0 || state.closed || state.waiting == 0 { None } else { self.pull(&mut state, max) }
     }
 
     /// Something was added.
@@ -294,6 +298,15 @@ impl Outbox {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody waits for a batch.
+struct Waiting<'a>(&'a Outbox);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.lock().waiting -= 1;
     }
 }
 
@@ -442,9 +455,22 @@ mod tests {
         assert!(taken.expect("a batch").text.contains("{\"h\":1,"));
         let left = waiting.await.expect("no panic").expect("a batch").text;
         assert!(left.contains("{\"h\":2,") && !left.contains("{\"h\":1,"), "{left}");
+        let next = outbox.next(1);
+        let mut next = std::pin::pin!(next);
+        assert!((&mut next).now_or_never().is_none());
         assert!(outbox.after(1, || ()).is_none(), "nothing came");
         assert!(outbox.after(0, || outbox.abort(7, AbortReason::Lost)).is_none(), "nothing was wanted");
         assert!(outbox.next(1).await.expect("a batch").text.contains(r#""reason":"lost""#));
+    }
+
+    #[tokio::test]
+    async fn nothing_overtakes_a_batch_that_is_on_its_way() {
+        let outbox = Outbox::default();
+        outbox.push(vec![turn(1, 1)], Vec::new());
+        outbox.next(64).await.expect("a batch");
+        let abort = || outbox.abort(7, AbortReason::Cancelled);
+        assert!(outbox.after(64, abort).is_none(), "it may be for what is in the batch before");
+        assert!(outbox.next(64).await.expect("a batch").text.contains(r#""reason":"cancelled""#));
     }
 
     #[tokio::test]
