@@ -1,6 +1,8 @@
 //! What JavaScript has not pulled yet: activations, activity jobs, abort signals, frames to forget.
 //!
 //! One crossing takes a whole batch as one JSON text. What is still here has not started, so a drain can give it back.
+//!
+//! length: what a batch is made of and how its text is written stand beside the queue it is taken from.
 
 use std::{
     collections::VecDeque,
