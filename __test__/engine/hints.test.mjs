@@ -22,7 +22,8 @@ test('work that another process makes is started by a hint', async (t) => {
   const world = await liveWorld(t)
   const states = []
   world.provider.on('hub', (event) => states.push(event.state))
-  await world.start({ orchestrations, options: PATIENT })
+  // Heartbeats look for work, too, and would find it first.
+  await world.start({ orchestrations, options: { ...PATIENT, heartbeatIntervalMs: '1m', staleAfterMs: '10m' } })
   await until(() => states.includes('listening'), 'the hub listens')
   const client = new Client(await elsewhere(t, world))
   await client.startOrchestration('one', 'main', 'done')

@@ -145,8 +145,8 @@ describe('a part that panics is started again', { concurrency: 2 }, () => {
 })
 
 describe('a part that stands still lets others take over', { concurrency: 2 }, () => {
-  // The claimer after its claim, the loop that takes answers, the committer, and the thread of heartbeats and renewals.
-  const POINTS = { 'claim.turns.after:1': 'claimer', 'turn.match.before:1': 'answers', 'commit.batch.before:1': 'committer', 'renew.before:1': null }
+  // The claimer after its claim, the committer, and the thread of heartbeats and renewals.
+  const POINTS = { 'claim.turns.after:1': 'claimer', 'commit.batch.before:1': 'committer', 'renew.before:1': null }
   for (const [point, part] of Object.entries(POINTS)) {
     test(`at ${point}`, async (t) => {
       const world = await openWorld(t)
@@ -166,6 +166,21 @@ describe('a part that stands still lets others take over', { concurrency: 2 }, (
       await other.stop()
     })
   }
+
+  // Answers are handed out on the thread of the event loop, so that this one can say nothing any more.
+  test('at turn.match.before:1', async (t) => {
+    const world = await openWorld(t)
+    const options = { orchestratorLockTimeoutMs: '10m', workerLockTimeoutMs: '10m' }
+    const stuck = new Worker(world, { options, env: { HOLDFAST_STALL_AT: 'turn.match.before:1', HOLDFAST_TEST_PATIENCE_MS: '500' } })
+    await stuck.ready()
+    await world.client.startOrchestration('one', 'waiting', 600_000)
+    await until(() => stuck.isSilentFor(2000), 'its event loop stands still')
+    const other = new Worker(world, { options, neverBlocks: true })
+    await other.ready()
+    assert.equal((await world.end('one')).output, other.pid)
+    await until(async () => (await other.stats()).stats.nodesRecovered === 1, 'it is taken for dead')
+    await other.stop()
+  })
 })
 
 describe('signals', { concurrency: 2 }, () => {

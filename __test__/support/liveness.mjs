@@ -77,6 +77,11 @@ export class Worker {
     return await this.until((line) => line.stats !== undefined && this.told.indexOf(line) >= before)
   }
 
+  /** Whether it does not answer for so long. */
+  async isSilentFor(ms) {
+    return await Promise.race([this.stats().then(() => false, () => true), delay(ms, true, { ref: false })])
+  }
+
   signal(name) {
     this.#child.kill(name)
   }
