@@ -25,6 +25,8 @@ pub(super) struct Ledger {
     pub(super) ended: bool,
     /// It was stopped from outside since it was asked.
     pub(super) slept: bool,
+    /// It was asked.
+    stopping: bool,
     /// What did not hold: invariant and text.
     pub(super) wrong: Vec<(&'static str, String)>,
     /// The loop stands still until then.
@@ -44,11 +46,13 @@ impl Ground {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the process to stop.
+    /// Asks the process to stop. One that does already goes on with what it was asked first.
     pub(super) fn ask_to_stop(&self, grace: Duration) {
         let mut ledger = self.lock();
-        (ledger.grace, ledger.slept) = (grace, false);
-        self.asked.notify_one();
+        if !ledger.stopping {
+            (ledger.grace, ledger.slept, ledger.stopping) = (grace, false, true);
+            self.asked.notify_one();
+        }
     }
 
     /// The JavaScript loop stands still until then.
