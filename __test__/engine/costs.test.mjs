@@ -73,5 +73,5 @@ test('one workflow at a time', async (t) => {
 })
 
 test('200 workflows at a time', async (t) => {
-  within(await costs(t, 200), { statements: 1.1, wal: 6_950, transactions: 0.16, crossings: 0.24 })
+  within(await costs(t, 200), { statements: 1.1, wal: 6_950, transactions: 0.16, crossings: 0.22 })
 })
