@@ -136,13 +136,18 @@ impl Engine {
         }))
     }
 
-    /// The next batch for JavaScript; `None` once the engine has stopped. Dropping the future loses nothing.
-    pub async fn next(&self, max: usize) -> Option<String> {
+    /// The next batch for JavaScript; `None` once the engine has stopped. What [`Engine::complete`] finds ready from this call on
+    /// is given there. Dropping the future loses nothing.
+    pub fn next(self: &Arc<Self>, max: usize) -> impl Future<Output = Option<String>> + Send + use<> {
         failpoint::hit("crossing.next.before");
-        let pulled = self.outbox.next(max).await;
-        self.node.provider.counters().crossings.add(1);
-        failpoint::hit("crossing.next.after");
-        pulled.map(|pulled| self.handed(pulled))
+        let next = self.outbox.next(max);
+        let engine = Arc::clone(self);
+        async move {
+            let pulled = next.await;
+            engine.node.provider.counters().crossings.add(1);
+            failpoint::hit("crossing.next.after");
+            pulled.map(|pulled| engine.handed(pulled))
+        }
     }
 
     /// A batch of answers from JavaScript. Never waits. After a stop what is answered was abandoned before. Gives what is ready for

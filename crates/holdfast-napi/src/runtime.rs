@@ -47,8 +47,8 @@ impl JsRuntime {
     /// The next batch, or `null` once the runtime has stopped.
     #[napi]
     pub fn next<'env>(&self, env: &'env Env, max: u32) -> napi::Result<PromiseRaw<'env, Option<String>>> {
-        let engine = self.engine.get().map(Arc::clone);
-        life::promise(env, async move { engine?.next(max as usize).await })
+        let next = self.engine.get().map(|engine| engine.next(max as usize));
+        life::promise(env, async move { next?.await })
     }
 
     /// Answers to a batch; gives the next one, of at most `max` items, when something is ready then.

@@ -6,7 +6,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use holdfast_replay::{Activation, Fact, FrameId};
@@ -217,26 +217,17 @@ impl Outbox {
         self.tell(state);
     }
 
-    /// The next batch of at most `max` turns and activities; `None` once the outbox is closed. Dropping the future
-    /// loses nothing.
-    pub async fn next(&self, max: usize) -> Option<Pulled> {
-        self.lock().waiting += 1;
-        let waiting = Waiting(self);
-        loop {
-            {
-                let mut state = waiting.0.lock();
-                if state.closed && state.aborts.is_empty() {
-                    // Every caller is to hear of the end, and one notice wakes one of them.
-                    self.ready.notify_one();
-                    return None;
+    /// The next batch of at most `max` turns and activities; `None` once the outbox is closed. The caller waits from the call on,
+    /// not only from the first poll. Dropping the future loses nothing.
+    pub fn next(self: &Arc<Self>, max: usize) -> impl Future<Output = Option<Pulled>> + Send + use<> {
+        let mut waiting = Waiting::begin(self);
+        async move {
+            loop {
+                if let Some(ended) = waiting.try_end(max.max(1)) {
+                    return ended;
                 }
-                if state.attended == 0
-                    && let Some(pulled) = self.pull(&mut state, max.max(1))
-                {
-                    return Some(pulled);
-                }
+                waiting.outbox.ready.notified().await;
             }
-            self.ready.notified().await;
         }
     }
 
@@ -303,12 +294,43 @@ impl Outbox {
     }
 }
 
-/// Somebody waits for a batch.
-struct Waiting<'a>(&'a Outbox);
+/// Somebody waits for a batch, until it is taken for him.
+struct Waiting {
+    outbox: Arc<Outbox>,
+    over: bool,
+}
 
-impl Drop for Waiting<'_> {
+impl Waiting {
+    fn begin(outbox: &Arc<Outbox>) -> Self {
+        outbox.lock().waiting += 1;
+        Self { outbox: Arc::clone(outbox), over: false }
+    }
+
+    /// What the waiting ends with, if it does now. From then on nobody waits here: what comes later must not overtake it.
+    fn try_end(&mut self, max: usize) -> Option<Option<Pulled>> {
+        let outbox = Arc::clone(&self.outbox);
+        let mut state = outbox.lock();
+        let closed = state.closed && state.aborts.is_empty();
+        let pulled = if closed || state.attended > 0 { None } else { outbox.pull(&mut state, max) };
+        if !closed && pulled.is_none() {
+            return None;
+        }
+        state.waiting -= 1;
+        self.over = true;
+        drop(state);
+        if closed {
+            // Every caller is to hear of the end, and one notice wakes one of them.
+            outbox.ready.notify_one();
+        }
+        Some(pulled)
+    }
+}
+
+impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.lock().waiting -= 1;
+        if !self.over {
+            self.outbox.lock().waiting -= 1;
+        }
     }
 }
 
@@ -405,7 +427,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_batch_is_one_json_text_with_inputs_as_they_are() {
-        let outbox = Outbox::default();
+        let outbox = Arc::new(Outbox::default());
         outbox.push(vec![turn(1, 1), turn(2, 1)], vec![job(3, "[1.50, \"\\u0000\"]"), job(4, "null")]);
         outbox.abort(5, AbortReason::Timeout);
         outbox.evict([FrameId(6)]);
@@ -436,7 +458,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_closed_gate_lets_only_abort_signals_out() {
-        let outbox = Outbox::guarded(|| false);
+        let outbox = Arc::new(Outbox::guarded(|| false));
         outbox.push(vec![turn(1, 1)], Vec::new());
         outbox.abort(7, AbortReason::Lost);
         let batch = outbox.next(64).await.expect("a batch").text;
@@ -446,8 +468,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_call_leaves_is_pulled_by_who_waits() {
-        let outbox = std::sync::Arc::new(Outbox::default());
-        let waiting = std::sync::Arc::clone(&outbox);
+        let outbox = Arc::new(Outbox::default());
+        let waiting = Arc::clone(&outbox);
         let waiting = tokio::spawn(async move { waiting.next(64).await });
         tokio::task::yield_now().await;
         let taken = outbox.after(1, || {
@@ -466,8 +488,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn who_asks_waits_from_the_call_on() {
+        let outbox = Arc::new(Outbox::default());
+        let next = outbox.next(1);
+        let add = || outbox.push(vec![turn(1, 1), turn(2, 1)], Vec::new());
+        assert!(
+            outbox.after(1, add).expect("a batch").text.contains("{\"h\":1,"),
+            "nothing has polled it yet"
+        );
+        assert!(next.await.expect("a batch").text.contains("{\"h\":2,"));
+        drop(outbox.next(1));
+        assert!(outbox.after(1, || outbox.abort(7, AbortReason::Lost)).is_none(), "nobody waits any more");
+    }
+
+    #[tokio::test]
     async fn nothing_overtakes_a_batch_that_is_on_its_way() {
-        let outbox = Outbox::default();
+        let outbox = Arc::new(Outbox::default());
         outbox.push(vec![turn(1, 1)], Vec::new());
         outbox.next(64).await.expect("a batch");
         let abort = || outbox.abort(7, AbortReason::Cancelled);
@@ -477,7 +513,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_call_adds_before_it_panics_is_pulled_by_who_waits() {
-        let outbox = Outbox::default();
+        let outbox = Arc::new(Outbox::default());
         let work = || {
             outbox.push(vec![turn(1, 1)], Vec::new());
             panic!("on purpose");
@@ -489,7 +525,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_batch_ends_with_the_item_that_makes_it_large() {
-        let outbox = Outbox::default();
+        let outbox = Arc::new(Outbox::default());
         outbox.push(
             (1..=4).map(|frame| turn(frame, if frame == 4 { 1 } else { BATCH_BYTES })).collect(),
             Vec::new(),
