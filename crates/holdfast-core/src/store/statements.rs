@@ -241,12 +241,12 @@ impl Statements {
 /// Where the settings say how long a lock is waited for.
 const LOCK_TIMEOUT: &str = "/*lock timeout*/";
 
-/// Fills the schema into a template and leaves comment lines out.
+/// Fills the schema into a template and leaves comment lines and indentation out: the server copies the text at every call.
 pub(super) fn fill(template: &str, schema: &str) -> String {
     let quoted = quoted(schema) + ".";
     let mut text = String::with_capacity(template.len());
     for line in template.lines().filter(|line| !line.trim_start().starts_with("--")) {
-        text.push_str(line);
+        text.push_str(line.trim_start());
         text.push('\n');
     }
     let holes = [
