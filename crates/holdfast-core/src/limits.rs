@@ -13,6 +13,9 @@ pub const MAX_PAYLOAD_BYTES: usize = 1_000_000_000;
 /// off between 64 and 256).
 pub const COMMIT_BATCH_ITEMS: usize = 512;
 
+/// So many items that wait while a batch runs go in one of their own beside it: fewer would cost more than they gain.
+pub const COMMIT_CROWD: usize = 48;
+
 /// Items of one batch of clients: starts and messages are small, and thousands of them in one transaction cost little more
 /// than hundreds.
 pub const CLIENT_BATCH_ITEMS: usize = 2048;

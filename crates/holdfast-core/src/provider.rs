@@ -6,6 +6,7 @@ use crate::{
     commit::Committer,
     error::Result,
     lease::Starters,
+    limits,
     notify::{Hints, Instances, Standalone, Waiters, Wakes},
     pool::{Pool, PoolConfig, SessionPurpose},
     store::{PostgresStore, Statements, Store, migrate},
@@ -89,7 +90,9 @@ impl Provider {
         let wakes = Arc::new(Wakes::default());
         let counters = Arc::new(Counters::default());
         let hints = Hints::start(&pool, &statements, &store, &wakes, (&counters, &events));
-        let committer = Committer::start(&store, &hints, (&counters, &events));
+        // A simulation has few instances; both workers are to have something there, too.
+        let crowd = if one_thread { 2 } else { limits::COMMIT_CROWD };
+        let committer = Committer::start(&store, &hints, (&counters, &events), crowd);
         let waiters = Waiters::start(&pool, &statements, &wakes, &hints);
         let tell = Waiters::<Instances>::teller(&waiters);
         wakes.on_end(move |end| tell(&end.instance, &end));

@@ -69,38 +69,28 @@ impl Aside {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_replay::MessageBody;
+    use std::sync::Arc;
 
     use super::*;
-    use crate::{
-        commit::queue::Queue,
-        store::commit::{CommitItem, Send},
+    use crate::commit::queue::{
+        Queue,
+        tests::{names, send},
     };
-
-    fn send(instance: &str) -> Pending {
-        let body = MessageBody::CancelRequested { reason: String::new() };
-        let item = CommitItem::Send(Send { instance: instance.to_owned(), body, dedup_key: None });
-        Pending { item, bytes: 0, runs: 0, place: None, settled: Box::new(|_| {}) }
-    }
-
-    fn names(batch: &[Pending]) -> Vec<&str> {
-        batch.iter().flat_map(|pending| pending.item.instances()).collect()
-    }
 
     #[test]
     fn what_is_aside_comes_back_after_a_pause_in_its_order_and_holds_up_no_other() {
-        let queue = Queue::new(16);
+        let queue = Arc::new(Queue::new(16, 16));
         let now = Instant::now();
         queue.put_aside(vec![Held { since: now, pending: send("a") }], now);
         for instance in ["b", "a", "c"] {
             assert!(queue.push(send(instance)).is_ok());
         }
-        assert_eq!(names(&queue.take(now)), ["b", "c"]);
+        assert_eq!(names(&queue.take(now).take_items()), ["b", "c"]);
         assert!(queue.take_aside(now).is_empty());
         let later = now + limits::LOCKED_LOOK_EVERY;
         let back: Vec<Pending> = queue.take_aside(later).into_iter().map(|held| held.pending).collect();
         assert_eq!(names(&back), ["a", "a"]);
         queue.push_front(back);
-        assert_eq!(names(&queue.take(later)), ["a", "a"]);
+        assert_eq!(names(&queue.take(later).take_items()), ["a", "a"]);
     }
 }

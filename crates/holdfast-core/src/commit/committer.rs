@@ -1,6 +1,7 @@
-//! The committer: two workers, one for what the engine settles and one for what clients send.
+//! The committer: one worker for what the engine settles, one that helps it, and one for what clients send.
 //!
-//! Each takes whatever is ready, runs it as one batch and tells every item what became of it. A failed run is
+//! Each takes whatever is ready, runs it as one batch and tells every item what became of it. The one that helps takes what has
+//! gathered while a batch runs, so that the server works on one batch while the answers to another are dealt with. A failed run is
 //! repeated: a turn, a result and a start are idempotent, so also after an unknown outcome, and so is a client's
 //! message, by its key.
 //!
@@ -21,6 +22,7 @@ use tokio::{
 use crate::{
     clock,
     commit::{
+        nap::Nap,
         queue::{Pending, Queue, weigh},
         told::{self, Told},
     },
@@ -45,25 +47,28 @@ pub struct Committer {
     engine: Arc<Queue>,
     clients: Arc<Queue>,
     places: Arc<Semaphore>,
-    progress: [Arc<Progress>; 2],
+    progress: [Arc<Progress>; 3],
     workers: tokio::sync::Mutex<JoinSet<()>>,
 }
 
 impl Committer {
-    /// Starts both workers on the current tokio runtime.
+    /// Starts the workers on the current tokio runtime. So many items as are a `crowd` get a batch beside the one that runs.
     pub fn start(
         store: &Arc<dyn Store>,
         hints: &Arc<Hints>,
         (counters, events): (&Arc<Counters>, &Arc<Events>),
+        crowd: usize,
     ) -> Self {
-        let engine = Arc::new(Queue::new(limits::COMMIT_BATCH_ITEMS));
-        let clients = Arc::new(Queue::new(limits::CLIENT_BATCH_ITEMS));
-        let progress = ["committer", "client committer"]
+        let engine = Arc::new(Queue::new(limits::COMMIT_BATCH_ITEMS, crowd));
+        let clients = Arc::new(Queue::new(limits::CLIENT_BATCH_ITEMS, crowd));
+        let progress = ["committer", "second committer", "client committer"]
             .map(|part| Arc::new(Progress::new(part, failpoint::patience(limits::COMMITTER_PATIENCE))));
         let mut workers = JoinSet::new();
-        for (queue, progress) in [&engine, &clients].into_iter().zip(&progress) {
+        let parts = [(&engine, false), (&engine, true), (&clients, false)];
+        for ((queue, helps), progress) in parts.into_iter().zip(&progress) {
             let worker = Worker {
                 queue: Arc::clone(queue),
+                helps,
                 progress: Arc::clone(progress),
                 store: Arc::clone(store),
                 hints: Arc::clone(hints),
@@ -81,7 +86,7 @@ impl Committer {
         }
     }
 
-    /// Signs of life of both workers.
+    /// Signs of life of the workers.
     pub fn progress(&self) -> &[Arc<Progress>] {
         &self.progress
     }
@@ -185,6 +190,8 @@ pub(super) fn closed() -> Error {
 pub(super) struct Worker {
     progress: Arc<Progress>,
     pub(super) queue: Arc<Queue>,
+    /// Takes only what is too much for the other worker of its queue.
+    helps: bool,
     store: Arc<dyn Store>,
     hints: Arc<Hints>,
     pub(super) counters: Arc<Counters>,
@@ -203,25 +210,26 @@ impl Worker {
 
     async fn run(&self) {
         let mut backoff = Backoff::new(limits::RETRY_BASE, limits::RETRY_MAX);
-        while self.next_batch().await {
+        let mut nap = Nap::default();
+        while self.next_batch(&mut nap).await {
             self.progress.step();
             let session = match self.store.acquire(CallerClass::Critical).await {
                 Ok(session) => session,
                 Err(error) => {
-                    self.put_back(self.queue.take(clock::now()), &error);
+                    self.put_back(self.queue.take(clock::now()).take_items(), &error);
                     tokio::time::sleep(backoff.next_delay()).await;
                     continue;
                 }
             };
             self.look_again(&*session).await;
-            let batch = self.queue.take(clock::now());
+            let mut batch = self.queue.take(clock::now());
             if batch.is_empty() {
                 continue;
             }
-            match self.run_batch(&*session, batch).await {
+            match self.run_batch(&*session, batch.take_items()).await {
                 Ok(()) => backoff.reset(),
                 Err(()) => {
-                    drop(session);
+                    drop((session, batch));
                     tokio::time::sleep(backoff.next_delay()).await;
                 }
             }
@@ -229,9 +237,9 @@ impl Worker {
     }
 
     /// Waits until there is something to do; false when the queue is closed and empty.
-    async fn next_batch(&self) -> bool {
+    async fn next_batch(&self, nap: &mut Nap) -> bool {
         self.progress.idle();
-        self.queue.ready().await
+        if self.helps { self.queue.crowded().await } else { self.queue.ready(nap).await }
     }
 
     /// Runs a batch, split as often as the server refuses a part. `Err` asks for a pause.

@@ -6,6 +6,7 @@
 mod aside;
 mod committer;
 mod locked_rows;
+mod nap;
 mod queue;
 mod riders;
 mod told;

@@ -47,7 +47,7 @@ async fn bare_in(schema: &str, config: EngineConfig) -> (Arc<Provider>, Arc<Engi
     (provider, engine, client)
 }
 
-async fn next(engine: &Engine) -> Value {
+async fn next(engine: &Arc<Engine>) -> Value {
     let text = tokio::time::timeout(PATIENCE, engine.next(64)).await.expect("a batch in time");
     serde_json::from_str(&text.expect("the engine runs")).expect("a batch is JSON")
 }
