@@ -16,6 +16,10 @@ pub const COMMIT_BATCH_ITEMS: usize = 512;
 /// So many items that wait while a batch runs go in one of their own beside it: fewer would cost more than they gain.
 pub const COMMIT_CROWD: usize = 48;
 
+/// How often a batch finds out which of its items stand, when leases end between that and the writing: each time fewer stand.
+/// Beyond it the committer begins anew.
+pub const COMMIT_FINDINGS: usize = 4;
+
 /// Items of one batch of clients: starts and messages are small, and thousands of them in one transaction cost little more
 /// than hundreds.
 pub const CLIENT_BATCH_ITEMS: usize = 2048;

@@ -1,4 +1,4 @@
--- Ends activity tasks, and fails the whole flight, which then goes again in two, unless the lease of each stands.
+-- Ends activity tasks, and fails the whole flight, after which it is found out what stands, unless the lease of each stands.
 -- Rows: the tasks given; none come back. Locks: activity rows in the order given, after their turn rows. Index:
 -- activity_queue_pkey.
 -- $1 instances text[]

@@ -1,4 +1,4 @@
--- Fails the whole flight, which then goes again in two, when an accepted request to cancel waits for a turn that completes. It
+-- Fails the whole flight, after which it is found out what stands, when an accepted request to cancel waits for a turn that completes. It
 -- stands apart from the statement that locks, which sees nothing of what was accepted while it waited for a row.
 -- Rows: the turns given; none come back. Locks: none but the turn rows already locked. Index: inbox_pkey.
 -- $1 instances text[]

@@ -1,4 +1,4 @@
--- Locks every turn row that the commit settles or addresses, and fails the whole flight, which then goes again in two, unless
+-- Locks every turn row that the commit settles or addresses, and fails the whole flight, after which it is found out what stands, unless
 -- each turn's lease stands.
 -- Rows: the instances given; none come back. Locks: turn rows, in the order given. Index: turn_queue_pkey.
 -- $1 instances text[]

@@ -1,11 +1,9 @@
-//! A transaction in one flight, or in two of which the first decides what the second writes: everything of a flight is
-//! sent before its first answer is awaited.
+//! A transaction in one flight: everything of it is sent before its first answer is awaited.
 //!
-//! Invariants: statements are prepared before `begin`, so nothing waits in between (those of a second flight, when they
-//! are new to the session, cost one wait more), and an unreadable prelude is found out outside a transaction; a flight travels
-//! together, so behind an error nothing of it is run, also no `commit`: a flight that failed is rolled back; when a message
-//! cannot be sent, what follows is `rollback` and never `commit`; a lost answer after `commit` was sent is `CommitUnknown`; a
-//! transaction that is left open breaks the session.
+//! Invariants: statements are prepared before `begin`, so nothing waits in between, and an unreadable prelude is found out
+//! outside a transaction; a flight travels together, so behind an error nothing of it is run, also no `commit`: a flight that
+//! failed is rolled back; when a message cannot be sent, what follows is `rollback` and never `commit`; a lost answer after
+//! `commit` was sent is `CommitUnknown`; no transaction is left open.
 
 use std::{
     borrow::Cow,
@@ -50,22 +48,6 @@ impl Message<'_> {
     }
 }
 
-/// A transaction whose first flight was answered. Dropped without [`Opened::commit`] it breaks the session, which ends it.
-pub struct Opened<'a> {
-    inner: &'a Inner,
-    limit: Duration,
-    flight: Flight<'a>,
-}
-
-/// What follows the steps of a flight.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// The end of the transaction.
-    Commit,
-    /// Nothing yet.
-    Stay,
-}
-
 pub(super) async fn run(
     inner: &Inner,
     limit: Duration,
@@ -74,9 +56,7 @@ pub(super) async fn run(
 ) -> Result<Vec<Vec<Row>>> {
     let flight = prepare_to_fly(inner, steps)?;
     let mut commit_sent = false;
-    let messages = Head::Begin { prelude };
-    let ended =
-        tokio::time::timeout(limit, attempt(inner, messages, steps, End::Commit, &mut commit_sent)).await;
+    let ended = tokio::time::timeout(limit, attempt(inner, prelude, steps, &mut commit_sent)).await;
     match ended {
         Ok(outcome) => {
             flight.end();
@@ -84,44 +64,6 @@ pub(super) async fn run(
         }
         Err(_) if commit_sent => Err(unknown(time_limit("transaction", limit))),
         Err(_) => Err(time_limit("transaction", limit)),
-    }
-}
-
-pub(super) async fn open<'a>(
-    inner: &'a Inner,
-    limit: Duration,
-    prelude: &str,
-    steps: &[Step<'_>],
-) -> Result<(Opened<'a>, Vec<Vec<Row>>)> {
-    let flight = prepare_to_fly(inner, steps)?;
-    let head = Head::Begin { prelude };
-    match tokio::time::timeout(limit, attempt(inner, head, steps, End::Stay, &mut false)).await {
-        Ok(Ok(rows)) => Ok((Opened { inner, limit, flight }, rows)),
-        Ok(Err(error)) => {
-            flight.end();
-            Err(error)
-        }
-        Err(_) => Err(time_limit("transaction", limit)),
-    }
-}
-
-impl Opened<'_> {
-    /// Sends the steps and `commit` in one flight; the same errors as [`super::Session::transaction`].
-    pub async fn commit(self, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>> {
-        let Self { inner, limit, flight } = self;
-        for (statement, params) in steps {
-            check_params(statement, params)?;
-        }
-        let mut commit_sent = false;
-        let attempt = attempt(inner, Head::Opened, steps, End::Commit, &mut commit_sent);
-        match tokio::time::timeout(limit, attempt).await {
-            Ok(outcome) => {
-                flight.end();
-                outcome.inspect(|_| inner.answered())
-            }
-            Err(_) if commit_sent => Err(unknown(time_limit("transaction", limit))),
-            Err(_) => Err(time_limit("transaction", limit)),
-        }
     }
 }
 
@@ -133,28 +75,15 @@ fn prepare_to_fly<'a>(inner: &'a Inner, steps: &[Step<'_>]) -> Result<Flight<'a>
     Ok(Flight::begin(inner))
 }
 
-/// What comes before the steps of a flight.
-#[derive(Clone, Copy)]
-enum Head<'a> {
-    Begin { prelude: &'a str },
-    Opened,
-}
-
 async fn attempt(
     inner: &Inner,
-    head: Head<'_>,
+    prelude: &str,
     steps: &[Step<'_>],
-    end: End,
     commit_sent: &mut bool,
 ) -> Result<Vec<Vec<Row>>> {
-    let prelude = match head {
-        Head::Begin { prelude } if !prelude.is_empty() => Some(one("prelude", prelude)),
-        _ => None,
-    };
-    let begin = matches!(head, Head::Begin { .. }).then(|| &*BEGIN);
-    let before = begin.into_iter().chain(&prelude).map(|statement| (statement, NO_PARAMS));
-    let after = (end == End::Commit).then(|| (&*COMMIT, NO_PARAMS));
-    let all: Vec<Step<'_>> = before.chain(steps.iter().copied()).chain(after).collect();
+    let prelude = (!prelude.is_empty()).then(|| one("prelude", prelude));
+    let before = std::iter::once(&*BEGIN).chain(&prelude).map(|statement| (statement, NO_PARAMS));
+    let all: Vec<Step<'_>> = before.chain(steps.iter().copied()).chain([(&*COMMIT, NO_PARAMS)]).collect();
     let handles = futures_util::future::join_all(all.iter().map(|(statement, _)| async {
         // Parsing these costs the server less than a name the session.
         let bare = std::ptr::eq(*statement, &*BEGIN) || std::ptr::eq(*statement, &*COMMIT);
@@ -164,13 +93,7 @@ async fn attempt(
     for (handle, (statement, _)) in handles.await.into_iter().zip(&all) {
         match handle {
             Ok(handle) => prepared.push(handle),
-            Err(error) => {
-                let error = inner.judge(error, statement.name);
-                if matches!(head, Head::Opened) {
-                    roll_back(inner).await;
-                }
-                return Err(error);
-            }
+            Err(error) => return Err(inner.judge(error, statement.name)),
         }
     }
     let mut messages = Vec::with_capacity(all.len());
@@ -178,8 +101,8 @@ async fn attempt(
         let call = inner.query(statement, handle.as_ref(), params);
         messages.push(Message { name: statement.name, call: Box::pin(call), answer: None });
     }
-    let leading = all.len() - steps.len() - usize::from(end == End::Commit);
-    let rows = fly(inner, messages, end, commit_sent).await?;
+    let leading = all.len() - steps.len() - 1;
+    let rows = fly(inner, messages, commit_sent).await?;
     Ok(rows.into_iter().skip(leading).take(steps.len()).collect())
 }
 
@@ -206,21 +129,16 @@ fn command<'a>(inner: &'a Inner, name: &'static str, sql: &'a str) -> Message<'a
     Message { name, call: Box::pin(call), answer: None }
 }
 
-/// Sends all messages (the last one is the commit, unless the transaction stays open), then waits for every answer. One that
-/// cannot be sent is followed by a rollback.
-async fn fly(
-    inner: &Inner,
-    mut messages: Vec<Message<'_>>,
-    end: End,
-    commit_sent: &mut bool,
-) -> Result<Vec<Vec<Row>>> {
+/// Sends all messages (the last one is the commit), then waits for every answer. One that cannot be sent is followed by a
+/// rollback.
+async fn fly(inner: &Inner, mut messages: Vec<Message<'_>>, commit_sent: &mut bool) -> Result<Vec<Vec<Row>>> {
     let mut marks = [command(inner, "together", TOGETHER), command(inner, "together", APART)];
     let sent = messages.len();
     poll_fn(|cx| {
         marks[0].poll(cx);
         // A message is sent by its first poll; one that is answered with an error then was never sent.
         for at in 0..messages.len() {
-            if at + 1 == sent && end == End::Commit {
+            if at + 1 == sent {
                 // Over a connection that still stands here the commit may reach the server, whatever is heard of it later.
                 *commit_sent = !inner.client.is_closed();
             }

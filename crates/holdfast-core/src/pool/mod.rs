@@ -37,7 +37,6 @@ mod url;
 pub use self::{
     config::{MAX_CLIENTS_CAP, MaxClients, PoolConfig, PoolerMode},
     direct::{DirectPlace, DirectWay},
-    flight::Opened,
     gate::CallerClass,
     lease::{Lease, Loan},
     registry::{Pool, Runtimes},

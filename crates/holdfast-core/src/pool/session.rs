@@ -26,7 +26,6 @@ use tokio_postgres::{
 use super::{
     classify::{classify, engine_error},
     driving::{Driving, describe},
-    flight::Opened,
     health::Member,
     prepared::Prepared,
     statement::Statement,
@@ -293,19 +292,6 @@ impl Session {
         steps: &[(&Statement, &[&(dyn ToSql + Sync)])],
     ) -> Result<Vec<Vec<Row>>> {
         super::flight::run(&self.inner, self.limit, prelude, steps).await
-    }
-
-    /// Runs `begin`, the prelude and every step in one flight, and leaves the transaction open for a second flight that
-    /// depends on these rows. The server ends it when the second does not come within the prelude's idle limit.
-    ///
-    /// An error means that nothing was written and that the transaction is over. Dropping the future, or what it returns,
-    /// breaks the session.
-    pub async fn open(
-        &self,
-        prelude: &str,
-        steps: &[(&Statement, &[&(dyn ToSql + Sync)])],
-    ) -> Result<(Opened<'_>, Vec<Vec<Row>>)> {
-        super::flight::open(&self.inner, self.limit, prelude, steps).await
     }
 
     /// Prepares statements ahead of their first use, in one round trip; nothing to do behind a pooler.

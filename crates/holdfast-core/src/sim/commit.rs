@@ -27,7 +27,6 @@ impl Model {
     /// Runs a batch; the outcome at index i belongs to item i. Items that were run before are run `again`.
     pub(super) fn commit(&mut self, items: &[CommitItem], again: bool) -> Result<Vec<CommitOutcome>> {
         let mut decided = vec![None; items.len()];
-        self.make_turn_rows(items);
         self.yield_to_cancels(items, &mut decided);
         if again && self.mutant != Mutant::Forgetful {
             self.find_settled(items, &mut decided);
@@ -38,6 +37,7 @@ impl Model {
         let used_up = self.decide(items, &ended, again, &mut decided);
         let standing: Vec<Standing<'_>> =
             turns(items).filter(|(index, _)| decided[*index].is_none()).collect();
+        self.make_turn_rows(items, &standing);
         let mut outcomes: Vec<CommitOutcome> =
             decided.iter().map(|decided| decided.clone().unwrap_or(CommitOutcome::Fenced)).collect();
         self.write_histories(&standing)?;
@@ -138,15 +138,15 @@ impl Model {
         self.messages(&turn.instance).find(|(_, row)| row.source() == source).map(|(id, _)| id)
     }
 
-    fn make_turn_rows(&mut self, items: &[CommitItem]) {
+    /// Turn rows that messages and children need.
+    fn make_turn_rows(&mut self, items: &[CommitItem], standing: &[Standing<'_>]) {
         let mut wanted = BTreeSet::new();
+        for (_, turn) in standing {
+            wanted.extend(turn.starts.iter().map(|start| start.instance.clone()));
+        }
         for item in items {
-            match item {
-                CommitItem::Turn(turn) if self.passes(turn) => {
-                    wanted.extend(turn.starts.iter().map(|start| start.instance.clone()));
-                }
-                CommitItem::Send(Send { instance, .. }) => _ = wanted.insert(instance.clone()),
-                _ => {}
+            if let CommitItem::Send(Send { instance, .. }) = item {
+                wanted.insert(instance.clone());
             }
         }
         for instance in wanted {

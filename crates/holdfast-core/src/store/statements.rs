@@ -148,7 +148,7 @@ statements! {
     commit_delete_activities: "commit/delete_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
     commit_delete_timers: "commit/delete_timers", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
     commit_delete_values: "commit/delete_values", [TEXT_ARRAY, TEXT_ARRAY];
-    commit_end_activities: "commit/end_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
+    commit_find_held_activities: "commit/find_held_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_find_results: "commit/find_results", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
     commit_find_settled_activities: "commit/find_settled_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
     commit_find_settled_turns: "commit/find_settled_turns", [TEXT_ARRAY, INT8_ARRAY];

@@ -6,7 +6,10 @@ use holdfast_core::store::{
     turn::ClaimedTurn,
 };
 
-use crate::store_harness::{Store, TurnWords, event, request, result_of, start, start_of, turn_of};
+use crate::{
+    store_harness::{Store, TurnWords, event, request, result_of, start, start_of, turn_of},
+    support::{FaultProxy, TestDatabase},
+};
 
 fn leased(instance: &str, node: &NodeKey) -> CommitItem {
     let lease = Some(StartLease { node: node.clone(), lease_ms: 5_000 });
@@ -69,6 +72,45 @@ async fn a_completion_gives_way_to_a_request_to_cancel_also_in_one_flight() {
     store.run("insert into @inbox (instance, kind, data) values ('order', 'CancelRequested', '{}')").await;
     let outcomes = store.commit_first(&[turn_of(&claimed, &node).completed().item()]).await;
     assert_eq!(outcomes, [CommitOutcome::Yielded]);
+}
+
+/// Two turns that complete, of which the first is to give way to a request to cancel.
+async fn one_yields(store: &Store, node: &NodeKey, names: [&str; 2]) -> [CommitItem; 2] {
+    store.start(names[0]).await;
+    let yields = store.claim_one(node).await;
+    store.start(names[1]).await;
+    let other = store.claim_one(node).await;
+    let cancel = format!(
+        "insert into @inbox (instance, kind, data) values ('{}', 'CancelRequested', '{{}}')",
+        names[0]
+    );
+    store.run(&cancel).await;
+    [yields, other].map(|claimed| turn_of(&claimed, node).completed().item())
+}
+
+#[tokio::test]
+async fn no_transaction_is_open_while_an_answer_is_on_its_way_and_what_changes_then_is_found_out_again() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let far = store.through(proxy.url()).await;
+    let done = CommitOutcome::Done { more_work: false };
+    let outcomes = far.commit(&one_yields(&store, &node, ["warm", "up"]).await).await;
+    assert_eq!(outcomes, [CommitOutcome::Yielded, done]);
+    store.run("update @turn_queue set due_at = 'infinity'").await;
+
+    let batch = one_yields(&store, &node, ["yields", "taken"]).await;
+    proxy.hold_replies();
+    let meanwhile = async {
+        while !store.holds("(select owner is null from @turn_queue where instance = 'yields')").await {
+            tokio::task::yield_now().await;
+        }
+        // Nobody waits for a row of the batch: neither is locked.
+        store.run("update @turn_queue set fence = nextval('@fence_seq') where instance = 'taken'").await;
+        proxy.pass();
+    };
+    let (outcomes, ()) = tokio::join!(far.commit(&batch), meanwhile);
+    assert_eq!(outcomes, [CommitOutcome::Yielded, CommitOutcome::Fenced]);
 }
 
 /// The first run of a batch whose row another session has locked, and changed by this when it lets go.

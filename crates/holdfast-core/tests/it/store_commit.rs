@@ -175,7 +175,7 @@ async fn a_commit_whose_answer_was_lost_is_found_by_running_it_again() {
     proxy.hold_replies_from_commit();
     let lost = tokio::spawn({
         let batch = batch.clone();
-        async move { commit::commit(&cut_off.session, &cut_off.statements, &batch, true).await }
+        async move { commit::commit(&cut_off.session, &cut_off.statements, &batch, false).await }
     });
     while !store.holds("(select count(*) = 1 from @instance where instance = 'third')").await {
         tokio::task::yield_now().await;

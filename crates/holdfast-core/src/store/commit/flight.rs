@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 use super::lock::Turns;
 use crate::{
     error::Result,
-    pool::{Opened, Row, Session, Statement},
+    pool::{Row, Session, Statement},
     store::batched::Batched,
 };
 
@@ -31,7 +31,7 @@ pub(super) enum Step {
     FoundTurns,
     FoundActivities,
     FoundResults,
-    EndedActivities,
+    HeldActivities,
     ToldResults,
     Scheduled,
     RetriedActivities,
@@ -98,25 +98,12 @@ impl<'a> Flight<'a> {
         self.add(step, statement, params);
     }
 
-    /// Sends everything in one transaction.
+    /// Sends everything in one transaction; without a statement nothing.
     pub(super) async fn run(self, session: &Session, settings: &str) -> Result<Answers> {
+        if self.statements.is_empty() {
+            return Ok(self.answered(Vec::new()));
+        }
         let rows = session.transaction(settings, &self.steps()).await?;
-        Ok(self.answered(rows))
-    }
-
-    /// Sends everything in a transaction that stays open.
-    pub(super) async fn open<'s>(
-        self,
-        session: &'s Session,
-        settings: &str,
-    ) -> Result<(Opened<'s>, Answers)> {
-        let (opened, rows) = session.open(settings, &self.steps()).await?;
-        Ok((opened, self.answered(rows)))
-    }
-
-    /// Sends everything and ends the transaction.
-    pub(super) async fn commit(self, opened: Opened<'_>) -> Result<Answers> {
-        let rows = opened.commit(&self.steps()).await?;
         Ok(self.answered(rows))
     }
 

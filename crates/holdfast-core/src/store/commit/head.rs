@@ -1,8 +1,8 @@
-//! The head of a commit: it locks the turn rows and ends activity tasks, and so finds out which items stand.
+//! The head of a commit: it locks the turn rows and ends activity tasks, and so makes sure that the items stand.
 //!
-//! What it decides stays so until the commit: the rows are locked. Nearly always every item stands, so the head goes in one
-//! flight with the rest and only makes sure that it is so; when it is not, nothing was written, and the head goes alone to
-//! find out.
+//! What it makes sure of stays so until the commit: the rows are locked. Nearly always every item stands, so the head goes in
+//! one flight with the rest; when one does not, nothing was written, and a head goes alone, in a transaction of its own, to
+//! find out. What it finds out of an item that does not stand is final; of the others the next flight makes sure again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -109,11 +109,20 @@ pub(super) struct Standing<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// The first flight of a batch; `again` when an item of it was run before.
+    /// The head of a batch; `again` when an item of it was run before.
     pub(super) fn of(batch: &'a [CommitItem], again: bool) -> Self {
+        Self::of_some(batch, again, |_| true)
+    }
+
+    /// The head of what stands of a batch.
+    pub(super) fn of_standing(batch: &'a [CommitItem], standing: &Standing<'a>) -> Self {
+        Self::of_some(batch, false, |index| standing.decided[index].is_none())
+    }
+
+    fn of_some(batch: &'a [CommitItem], again: bool, which: impl Fn(usize) -> bool) -> Self {
         let mut head = Self { again, ..Self::default() };
         let here: HashSet<&ActivityKey> = batch.iter().filter_map(ending).map(|ended| &ended.key).collect();
-        for (index, item) in batch.iter().enumerate() {
+        for (index, item) in batch.iter().enumerate().filter(|(index, _)| which(*index)) {
             match item {
                 CommitItem::Turn(turn) => head.turn(index, turn, &here),
                 CommitItem::Activity(activity) => head.activity(index, activity),
@@ -217,11 +226,9 @@ impl<'a> Head<'a> {
         self.locks.expected()
     }
 
-    /// Adds its statements that have rows.
+    /// Adds its statements that have rows, for a flight that finds out what stands. What these write is true by itself.
     pub(super) fn add_to<'p>(&'p self, flight: &mut Flight<'p>, statements: &'p Statements) {
         let turns = &self.locks.turns;
-        let missing = self.locks.missing.params();
-        flight.guarded(Step::Other, &statements.commit_insert_turn_rows, turns, missing);
         flight.add(Step::Locked, &statements.commit_lock_turn_rows, self.locks.params());
         let completing = self.completing.params();
         flight.add(Step::YieldedTurns, &statements.commit_yield_to_cancels, completing);
@@ -233,7 +240,7 @@ impl<'a> Head<'a> {
             flight.add(Step::Other, &statements.commit_release_begun, self.begun.params());
         }
         flight.add(Step::FoundResults, &statements.commit_find_results, self.used.params());
-        flight.add(Step::EndedActivities, &statements.commit_end_activities, self.ended.params());
+        flight.add(Step::HeldActivities, &statements.commit_find_held_activities, self.ended.params());
     }
 
     /// What its answers say of each item.
@@ -244,7 +251,7 @@ impl<'a> Head<'a> {
         let found_turns = items(Step::FoundTurns, &self.locks.turns.items)?;
         let found_tasks = items(Step::FoundActivities, &self.settled_items)?;
         let yielded = items(Step::YieldedTurns, &self.completing_items)?;
-        let ended = items(Step::EndedActivities, &self.ended_items)?;
+        let ended = items(Step::HeldActivities, &self.ended_items)?;
         let ended_keys: HashMap<&ActivityKey, usize> =
             ended.iter().filter_map(|index| ending(&batch[*index]).map(|task| (&task.key, *index))).collect();
         let stored = self.stored(answers)?;
@@ -295,6 +302,19 @@ impl<'a> Head<'a> {
 }
 
 impl<'a> Standing<'a> {
+    /// Turns that gave way when it was found out before.
+    pub(super) fn keep_yielded(&mut self, before: &[usize]) {
+        for index in before {
+            self.decided[*index] = Some(CommitOutcome::Yielded);
+        }
+    }
+
+    /// Turns that gave way.
+    pub(super) fn yielded(&self) -> Vec<usize> {
+        let yielded = |index: &usize| self.decided[*index] == Some(CommitOutcome::Yielded);
+        (0..self.decided.len()).filter(yielded).collect()
+    }
+
     /// What the turns that stand do with the results of these tasks.
     fn use_results(&mut self, batch: &'a [CommitItem], ended: &HashMap<&ActivityKey, usize>) {
         for (index, item) in batch.iter().enumerate() {

@@ -2,9 +2,10 @@
 //!
 //! One pipelined flight: it locks every turn row that the batch settles or addresses, in key order, makes sure that every item
 //! stands, writes, and commits; the settling of turns comes last, so that no message of the same batch is missed. When an item
-//! does not stand, that flight has written nothing, and two take its place: the first says which items stand, a fenced-out item
-//! drops out there, and the second writes what stands. See ARCHITECTURE.md for the order of the statements. It never splits a
-//! batch and never tries again.
+//! does not stand, that flight has written nothing, and two take its place: the first, a transaction of its own, says which
+//! items stand, a fenced-out item drops out there, and the second makes sure again and writes what stands. No transaction is
+//! open while an answer is on its way, however long that takes. See ARCHITECTURE.md for the order of the statements. It never
+//! splits a batch.
 
 mod activities;
 mod flight;
@@ -44,6 +45,7 @@ use self::{
 };
 use crate::{
     error::{Error, ErrorKind, Result},
+    limits,
     pool::Session,
     store::{Statements, queue::single, row::column},
 };
@@ -63,24 +65,42 @@ pub async fn commit(
     }
     let head = Head::of(batch, again);
     if let Some(standing) = head.expects(batch) {
-        let expected = head.expected();
-        let plan = Plan::of(batch, &standing);
-        let mut flight = Flight::default();
-        head.add_expecting_to(&mut flight, &expected, statements);
-        plan.add_to(&mut flight, statements);
-        match flight.run(session, &statements.settings).await {
+        match write(session, statements, batch, &head, standing).await {
             Err(error) if not_as_expected(&error) => {}
-            answers => return outcome::read(batch, &plan, standing, &answers?),
+            outcomes => return outcomes,
         }
     }
-    let mut flight = Flight::default();
-    head.add_to(&mut flight, statements);
-    let (opened, answers) = flight.open(session, &statements.settings).await?;
-    let standing = head.read(batch, &answers)?;
+    let mut yielded = Vec::new();
+    for _ in 0..limits::COMMIT_FINDINGS {
+        let mut flight = Flight::default();
+        head.add_to(&mut flight, statements);
+        let answers = flight.run(session, &statements.settings).await?;
+        let mut standing = head.read(batch, &answers)?;
+        standing.keep_yielded(&yielded);
+        yielded = standing.yielded();
+        let rest = Head::of_standing(batch, &standing);
+        match write(session, statements, batch, &rest, standing).await {
+            Err(error) if not_as_expected(&error) => {}
+            outcomes => return outcomes,
+        }
+    }
+    Err(Error::new(ErrorKind::Conflict, "commit: leases ended while it was found out which stand"))
+}
+
+/// Writes what stands, in one flight that fails unless it does.
+async fn write<'a>(
+    session: &Session,
+    statements: &Statements,
+    batch: &'a [CommitItem],
+    head: &Head<'a>,
+    standing: Standing<'a>,
+) -> Result<Vec<CommitOutcome>> {
+    let expected = head.expected();
     let plan = Plan::of(batch, &standing);
     let mut flight = Flight::default();
+    head.add_expecting_to(&mut flight, &expected, statements);
     plan.add_to(&mut flight, statements);
-    let answers = flight.commit(opened).await?;
+    let answers = flight.run(session, &statements.settings).await?;
     outcome::read(batch, &plan, standing, &answers)
 }
 
