@@ -36,6 +36,8 @@ pub(super) struct Body {
     node: Node,
     events: Arc<dyn LivenessEvents>,
     session: Option<Box<dyn StoreSession>>,
+    /// Tries to open one that took too long, in a row.
+    late_opens: u32,
     pulse: Pulse,
     outage: Outage,
     /// Leases of nodes that are gone are left to be freed.
@@ -51,6 +53,7 @@ impl Body {
         Self {
             events,
             session: None,
+            late_opens: 0,
             pulse: Pulse::new(interval, stale_after, clock::now()),
             outage: Outage::new(interval, troubled),
             sweeping: false,
@@ -182,6 +185,8 @@ impl Body {
     }
 
     async fn send_heartbeat(&mut self, recovery: Recovery) -> Result<Heartbeat> {
+        let is_new = self.session.is_none();
+        self.open().await?;
         let limit = self.limit();
         let times = self.times(recovery);
         let (turns, activities) = (self.node.keeper.held(Kind::Turn), self.node.keeper.held(Kind::Activity));
@@ -190,7 +195,7 @@ impl Body {
         let proof = hints.begin_proof();
         let channel = proof.as_deref();
         // The first on a session takes nothing along: who waits there for a statement to be understood was heard before.
-        let wished = if self.session.is_some() { self.node.along.wished() } else { None };
+        let wished = if is_new { None } else { self.node.along.wished() };
         let look = wished.as_ref().map(|wished| wished.order.by(&key));
         let exchange = async {
             let session = self.session().await?;
@@ -430,6 +435,23 @@ impl Body {
         };
         if !matches!(tokio::time::timeout(limit, farewell).await, Ok(Ok(()))) {
             tracing::debug!("no goodbye: the others will find this node stale");
+        }
+    }
+
+    /// Opens the session when there is none. That is no part of the heartbeat: it takes several replies, and where each comes
+    /// late it would never end within the limit of one. Each try that was too short is followed by one of twice the time.
+    async fn open(&mut self) -> Result<()> {
+        let limit = self.limit().saturating_mul(2_u32.saturating_pow(self.late_opens));
+        match tokio::time::timeout(limit, self.session()).await {
+            Ok(opened) => {
+                opened?;
+                self.late_opens = 0;
+                Ok(())
+            }
+            Err(_) => {
+                self.late_opens += 1;
+                Err(Error::new(ErrorKind::Timeout, "heartbeat: no session within its limit"))
+            }
         }
     }
 

@@ -123,6 +123,26 @@ async fn after_missed_heartbeats_nobody_is_recovered_for_the_stale_age() {
     world.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_far_away_is_heard_again_after_its_session_was_lost() {
+    let proxy = FaultProxy::start(TestDatabase::get().url()).await;
+    let world = World::at(proxy.url(), steps(), quick(3_000, 60_000)).await;
+    let counters = world.provider.counters();
+    counted(|| counters.heartbeats.get()).await;
+    // A first heartbeat on a session, of two replies, is in time; together with the opening it would not be.
+    proxy.delay_replies(Duration::from_millis(1_200));
+    let lost = format!(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name like '{}%-liveness'",
+        world.application
+    );
+    world.sql(&lost).await;
+    let before = counters.heartbeats.get();
+    counted(|| counters.heartbeats_failed.get()).await;
+    counted(|| counters.heartbeats.get().saturating_sub(before + 1)).await;
+    proxy.pass();
+    world.stop().await;
+}
+
 /// Waits for the first of what is counted.
 async fn counted(count: impl Fn() -> u64) {
     let first = async {
