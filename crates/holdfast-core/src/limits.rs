@@ -73,6 +73,17 @@ pub const UNDER_WAY: Duration = Duration::from_secs(1);
 /// Turns claimed by one statement: keeps a claim short and leaves work for other nodes.
 pub const CLAIM_BATCH: usize = 128;
 
+/// A turn whose commit is under way for longer holds no slot: it takes nothing of this process, and what a slow way to the
+/// database costs is paid once for a claim and a commit. Far above what a commit takes that does not wait.
+pub const SLOW_COMMIT: Duration = Duration::from_millis(250);
+
+/// A claim waits for slots that are about to be free, for this part of what claims took lately: it costs as much time for one
+/// slot as for all of them.
+pub const GATHER_SHARE: u32 = 16;
+
+/// That wait is not worth a timer below this, and no longer than that above.
+pub const GATHER: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
 /// Activities claimed by one statement: each costs a hundredth of a ms, so that a claim is still short, and its commit is
 /// shared by more.
 pub const ACTIVITY_CLAIM_BATCH: usize = 512;

@@ -8,17 +8,23 @@
 
 use std::{
     future::pending,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
+use futures_util::future::join;
 use tokio::sync::watch;
 
 use crate::{
     activity::{ActivityRunner, ClaimedTasks, Suspects},
     clock::{self, Moment},
     config::{EngineConfig, ms},
-    dispatch::{FreeSlots, Handlers, coverage::Coverage, latency::ClaimLatency, pace::Pace},
+    dispatch::{
+        FreeSlots, Handlers, coverage::Coverage, giving_back::Giving, latency::ClaimLatency, pace::Pace,
+    },
     error::{Error, ErrorKind, Result},
     failpoint,
     lease::{Keeper, Kind, Returns},
@@ -64,6 +70,8 @@ struct Round {
     claimed: usize,
     /// A claim came back full: more is due.
     full: bool,
+    /// A suspect is due that it did not ask for: the next claim takes it along.
+    again: bool,
     /// It looked at both queues.
     looked: bool,
     /// Until the next row is due.
@@ -79,21 +87,26 @@ struct Memory {
     looked: Option<Instant>,
     /// What a heartbeat's look found in the last sleep.
     seen: Option<Due>,
+    /// The last claim came back full: there is work for slots that become free.
+    more: bool,
     /// It found activities in these lanes: claims without a look ask for them too.
     tagged: bool,
     in_session: bool,
+    /// It found suspects among the turns: a slot is left for one.
+    turn_suspects: bool,
     /// Which lane goes first, so that none takes all slots for ever.
-    turn_of_lanes: usize,
+    turn_of_lanes: AtomicUsize,
     /// A round failed: a claim of it may have been carried out.
     unanswered: bool,
     coverage: Coverage,
-    latency: ClaimLatency,
+    latency: Mutex<ClaimLatency>,
 }
 
 impl Memory {
     fn saw(&mut self, due: &Due) {
         self.looked = Some(clock::now());
         (self.tagged, self.in_session) = (due.tagged, due.in_session);
+        self.turn_suspects = due.turn_suspects;
     }
 }
 
@@ -123,16 +136,18 @@ impl Claimer {
             self.return_orphans();
         }
         let mut pace = Pace::new(self.config.dispatch.poll_interval, self.longest_sleep());
+        let mut giving = Giving::default();
         while !*stop.borrow() {
             self.progress.step();
+            giving.begin(&self);
             let before = self.free();
-            let outcome = self.round(&mut memory).await;
+            let outcome = giving.beside(self.round(&mut memory)).await;
             self.progress.idle();
             match outcome {
                 Ok(round) => {
                     backoff.reset();
                     memory.eager = true;
-                    if round.full && self.has_free_slot() {
+                    if round.again || round.full && self.has_free_slot() {
                         continue;
                     }
                     if self.waits_for_slots(before, round.full) {
@@ -142,13 +157,19 @@ impl Claimer {
                     let rest = pace.after(round.claimed, round.next_due);
                     let wish = round.looked.then(|| self.along.wish(self.order()));
                     let grace = self.grace(&wish, rest, round.next_due);
-                    tokio::select! {
-                        biased;
-                        ring = self.wake.rung() => memory.eager = ring == Ring::Claim,
-                        due = answer(&wish) => (memory.eager, memory.seen) = (false, Some(due)),
-                        () = tokio::time::sleep(rest + grace) => memory.eager = false,
-                        _ = stop.changed() => {}
-                    }
+                    // Nothing rings for these slots.
+                    let slow = if self.turns.free() == 0 { self.turns.until_slow() } else { None };
+                    let sleep = async {
+                        tokio::select! {
+                            biased;
+                            ring = self.wake.rung() => memory.eager = ring == Ring::Claim,
+                            due = answer(&wish) => (memory.eager, memory.seen) = (false, Some(due)),
+                            () = after(slow) => memory.eager = true,
+                            () = tokio::time::sleep(rest + grace) => memory.eager = memory.more,
+                            _ = stop.changed() => {}
+                        }
+                    };
+                    giving.beside(sleep).await;
                 }
                 Err(error) => {
                     self.provider.counters().claims_failed.add(1);
@@ -161,11 +182,14 @@ impl Claimer {
                         self.standing.failed(Moment::now());
                     }
                     // No hint cuts this short: giving back what the failed round claimed rings the bell.
-                    tokio::select! {
-                        biased;
-                        () = tokio::time::sleep(backoff.next_delay()) => {}
-                        _ = stop.changed() => {}
-                    }
+                    let pause = async {
+                        tokio::select! {
+                            biased;
+                            () = tokio::time::sleep(backoff.next_delay()) => {}
+                            _ = stop.changed() => {}
+                        }
+                    };
+                    giving.beside(pause).await;
                 }
             }
         }
@@ -186,10 +210,6 @@ impl Claimer {
 
     async fn round(&self, memory: &mut Memory) -> Result<Round> {
         let seen = memory.seen.take();
-        if let Err(error) = self.give_back().await {
-            // A row that somebody else has locked must not keep the others from being claimed.
-            tracing::debug!(error = %error.full_text(), "leases were not given back; tried again");
-        }
         if self.free() == (0, 0) || self.standing.claiming(Moment::now()) == Claiming::Nothing {
             return Ok(Round::default());
         }
@@ -197,20 +217,22 @@ impl Claimer {
             memory.saw(&due);
             return Ok(Round { looked: true, next_due: due.next, ..Round::default() });
         }
+        self.gather(&memory.latency).await;
         let session = self.provider.store().acquire(CallerClass::Ordinary).await?;
         memory.coverage.keep(&*session, self).await?;
         if memory.unanswered {
             self.release_unanswered(&*session).await?;
             memory.unanswered = false;
         }
-        let mut round = Round::default();
         let overdue = memory.looked.is_none_or(|last| clock::since(last) >= limits::LOOK_EVERY);
-        if memory.eager && !overdue {
-            let free = self.free();
-            let plain = self.config.dispatch.worker_tag_filter.untagged.then_some(Lane::Plain);
-            let in_session = memory.in_session.then_some(Lane::InSession);
-            let lanes = [plain, memory.tagged.then_some(Lane::Tagged), in_session];
-            round = self.claim(&*session, memory, Wanted { lanes, ..Wanted::of(free) }).await?;
+        if memory.eager && (overdue || self.takes_suspect(memory.turn_suspects)) {
+            return self.claim_looking(session, memory).await;
+        }
+        let mut round = Round::default();
+        if memory.eager {
+            let wanted = Wanted { lanes: self.lanes(memory), ..Wanted::of(self.free()) };
+            round = self.claim(&*session, memory, wanted).await?;
+            memory.more = round.full;
         }
         if round.claimed == 0 {
             let due = match seen {
@@ -218,10 +240,16 @@ impl Claimer {
                 None => self.look(&*session).await?,
             };
             memory.saw(&due);
-            round = self.claim_due(&*session, memory, due).await?;
+            round = self.claim_due(session, memory, due).await?;
             (round.looked, round.next_due) = (true, due.next);
         }
         Ok(round)
+    }
+
+    /// Lanes of activities that are asked without a look.
+    fn lanes(&self, memory: &Memory) -> [Option<Lane>; 3] {
+        let plain = self.config.dispatch.worker_tag_filter.untagged.then_some(Lane::Plain);
+        [plain, memory.tagged.then_some(Lane::Tagged), memory.in_session.then_some(Lane::InSession)]
     }
 
     async fn look(&self, session: &dyn StoreSession) -> Result<Due> {
@@ -244,14 +272,73 @@ impl Claimer {
         }
     }
 
-    /// Claims what a look found. Suspects go first, or they would wait behind a backlog without end; they run one of each
-    /// kind at a time.
-    async fn claim_due(&self, session: &dyn StoreSession, memory: &mut Memory, due: Due) -> Result<Round> {
+    /// Claims and looks in one flight: what the look finds beside is claimed then, or with the next claim where that takes long.
+    async fn claim_looking(&self, session: Box<dyn StoreSession>, memory: &mut Memory) -> Result<Round> {
+        let suspect = self.takes_suspect(memory.turn_suspects);
+        let known = &*memory;
+        let claims = async move {
+            let wanted = Wanted { lanes: self.lanes(known), ..Wanted::of(self.free()) };
+            let (round, due) = join(self.claim(&*session, known, wanted), self.look(&*session)).await;
+            let (round, due) = (round?, due?);
+            let beside = Due { turns: false, activities: false, tagged: due.tagged && !known.tagged, ..due };
+            let more = self.claim_in_order(&*session, known, beside).await?;
+            Ok((Round { claimed: round.claimed + more.claimed, full: round.full || more.full, ..round }, due))
+        };
+        let (claimed, suspects) = join(claims, self.claim_suspect(known, suspect)).await;
+        let ((mut round, due), suspects) = (claimed?, suspects?);
+        memory.saw(&due);
+        // The look may have seen what was claimed beside it.
+        memory.turn_suspects &= !suspect || suspects > 0;
+        memory.more = round.full;
+        round.claimed += suspects;
+        (round.looked, round.next_due) = (true, due.next);
+        round.again = !suspect && self.takes_suspect(due.turn_suspects);
+        Ok(round)
+    }
+
+    /// Claims what a look found; a suspect among the turns beside the others, on a session of its own, so that a claim that
+    /// takes long holds up no other.
+    async fn claim_due(
+        &self,
+        session: Box<dyn StoreSession>,
+        memory: &mut Memory,
+        due: Due,
+    ) -> Result<Round> {
+        let suspect = self.takes_suspect(due.turn_suspects);
+        let known = &*memory;
+        // The session goes back before the suspect's is waited for.
+        let claims = async move { self.claim_in_order(&*session, known, due).await };
+        let (round, suspects) = join(claims, self.claim_suspect(known, suspect)).await;
+        let (round, suspects) = (round?, suspects?);
+        memory.turn_suspects &= suspects > 0;
+        memory.more = round.full;
+        Ok(Round { claimed: round.claimed + suspects, ..round })
+    }
+
+    /// Whether one of the suspects that are due may run here: one at a time does, beside the slots, so that none waits behind a
+    /// backlog without end.
+    fn takes_suspect(&self, due: bool) -> bool {
+        due && !self.turns.isolated()
+    }
+
+    /// Claims a suspect among the turns, when one is `wanted`; tells how many it got.
+    async fn claim_suspect(&self, memory: &Memory, wanted: bool) -> Result<usize> {
+        if !wanted {
+            return Ok(0);
+        }
+        let session = self.provider.store().acquire(CallerClass::Ordinary).await?;
+        let one = Wanted { isolated: true, ..Wanted::of((1, 0)) };
+        Ok(self.claim(&*session, memory, one).await?.claimed)
+    }
+
+    /// Claims all but suspects among the turns. Suspects go first, or they would wait behind a backlog without end; they run one
+    /// at a time.
+    async fn claim_in_order(&self, session: &dyn StoreSession, memory: &Memory, due: Due) -> Result<Round> {
         let free = self.free();
         let suspects = due.activity_suspects || due.in_session;
         let on_trial = self.activities.suspects() == Suspects::OnTrial;
         let alone = Wanted {
-            turns: usize::from(due.turn_suspects && !self.turns.isolated()).min(free.0),
+            turns: 0,
             activities: usize::from(suspects && !on_trial).min(free.1),
             lanes: [
                 due.activity_suspects.then_some(Lane::Plain),
@@ -291,7 +378,7 @@ impl Claimer {
         (self.turns.free().min(limits::CLAIM_BATCH), activities.min(limits::ACTIVITY_CLAIM_BATCH))
     }
 
-    async fn claim(&self, session: &dyn StoreSession, memory: &mut Memory, wanted: Wanted) -> Result<Round> {
+    async fn claim(&self, session: &dyn StoreSession, memory: &Memory, wanted: Wanted) -> Result<Round> {
         let node = self.node();
         let asked_at = clock::now();
         let names = self.handlers.names();
@@ -311,12 +398,12 @@ impl Claimer {
             failpoint::hit("claim.turns.after");
             claimed
         };
-        memory.turn_of_lanes = (memory.turn_of_lanes + 1) % wanted.lanes.len();
-        let activities = self.claim_activities(session, &node, wanted, memory.turn_of_lanes);
-        let (turns, activities) = futures_util::future::join(turns, activities).await;
-        self.tell_if_slow(&mut memory.latency, clock::since(asked_at));
+        let first = memory.turn_of_lanes.fetch_add(1, Ordering::Relaxed) % wanted.lanes.len();
+        let activities = self.claim_activities(session, &node, wanted, first);
+        let (turns, activities) = join(turns, activities).await;
+        self.tell_if_slow(&memory.latency, clock::since(asked_at));
         // What one queue gave is held also when the other failed.
-        let (mut turns, turns_failed) = split(turns);
+        let (turns, turns_failed) = split(turns);
         let (mut tasks, tasks_failed) = activities;
         let filled = |count: usize, of: usize| of > 0 && count == of;
         if turns_wanted && !wanted.isolated {
@@ -334,24 +421,23 @@ impl Claimer {
         self.provider.counters().turns_claimed.add(turns.len() as u64);
         self.provider.counters().activities_claimed.add(tasks.len() as u64);
         let fences = turns.iter().map(|claimed| claimed.fence).collect();
-        let gone = self.fenced_meanwhile(session, &node, Kind::Turn, fences, asked_at).await;
-        turns.retain(|claimed| !gone.contains(&claimed.fence));
+        let gone_turns = self.fenced_meanwhile(session, &node, Kind::Turn, fences, asked_at);
         let fences = tasks.iter().map(|claimed| claimed.fence).collect();
-        let gone = self.fenced_meanwhile(session, &node, Kind::Activity, fences, asked_at).await;
-        tasks.retain(|claimed| !gone.contains(&claimed.fence));
-        if !tasks.is_empty() {
-            self.activities.take(ClaimedTasks {
-                tasks,
-                node: node.clone(),
-                isolated: wanted.isolated,
-                asked_at,
-            });
-        }
-        if !turns.is_empty() {
-            self.turns
-                .take(session, ClaimedBatch { turns, node, isolated: wanted.isolated, asked_at })
-                .await?;
-        }
+        let gone_tasks = self.fenced_meanwhile(session, &node, Kind::Activity, fences, asked_at);
+        let isolated = wanted.isolated;
+        let take_tasks = async {
+            let gone = gone_tasks.await;
+            tasks.retain(|claimed| !gone.contains(&claimed.fence));
+            if !tasks.is_empty() {
+                self.activities.take(ClaimedTasks { tasks, node: node.clone(), isolated, asked_at });
+            }
+        };
+        let take_turns = async {
+            let batch = ClaimedBatch { turns, node: node.clone(), isolated, asked_at };
+            if batch.turns.is_empty() { Ok(()) } else { self.turns.take(session, batch, gone_turns).await }
+        };
+        let ((), taken) = join(take_tasks, take_turns).await;
+        taken?;
         turns_failed.or(tasks_failed).map_or(Ok(round), Err)
     }
 
@@ -443,6 +529,14 @@ impl Claimer {
 
     pub(super) fn node(&self) -> NodeKey {
         self.node.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Waits so long; for ever where there is nothing to wait for.
+async fn after(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => pending().await,
     }
 }
 

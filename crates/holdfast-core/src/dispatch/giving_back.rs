@@ -1,8 +1,15 @@
-//! Leases that end without a result go back in batches, before anything is claimed.
+//! Leases that end without a result go back in batches, beside the claims: neither waits for the other.
 //!
 //! It never decides why: the runners collect leases with their reasons.
 
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    collections::{BTreeSet, HashSet},
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+};
+
+use futures_util::future::BoxFuture;
 
 use crate::{
     dispatch::Claimer,
@@ -12,6 +19,38 @@ use crate::{
     pool::CallerClass,
     store::Fence,
 };
+
+/// What a claimer gives back beside its rounds; dropped half way it is collected still.
+#[derive(Default)]
+pub(super) struct Giving(Option<BoxFuture<'static, ()>>);
+
+impl Giving {
+    /// Begins to give back what is collected, unless it is at it.
+    pub(super) fn begin(&mut self, claimer: &Arc<Claimer>) {
+        if self.0.is_some() || claimer.returns.fences().is_empty() {
+            return;
+        }
+        let claimer = Arc::clone(claimer);
+        self.0 = Some(Box::pin(async move {
+            if let Err(error) = claimer.give_back().await {
+                // A row that somebody else has locked must not keep the others from being claimed.
+                tracing::debug!(error = %error.full_text(), "leases were not given back; tried again");
+            }
+        }));
+    }
+
+    /// Goes on with it while `work` runs.
+    pub(super) async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            if self.0.as_mut().is_some_and(|giving| giving.as_mut().poll(cx).is_ready()) {
+                self.0 = None;
+            }
+            work.as_mut().poll(cx)
+        })
+        .await
+    }
+}
 
 impl Claimer {
     /// Gives back collected leases; what could not be given back stays collected.

@@ -11,6 +11,9 @@ const SAMPLES: usize = 300;
 /// Fewer say little.
 const ENOUGH: usize = 20;
 
+/// Claims that say how long one takes at this time: a claim that finds nothing is often faster.
+const LATELY: usize = 8;
+
 /// Between two warnings.
 const QUIET: Duration = Duration::from_secs(60);
 
@@ -22,6 +25,11 @@ pub(super) struct ClaimLatency {
 }
 
 impl ClaimLatency {
+    /// How long claims take at this time.
+    pub(super) fn lately(&self) -> Duration {
+        self.last.iter().rev().take(LATELY).max().copied().unwrap_or_default()
+    }
+
     /// One claim took so long. The p99 of the last ones when it is above half of the lease, once a minute at most.
     pub(super) fn record(&mut self, took: Duration, lease: Duration, now: Instant) -> Option<Duration> {
         if self.last.len() == SAMPLES {
@@ -60,6 +68,17 @@ mod tests {
         assert_eq!(tell(&mut latency, 2600, ENOUGH - 1, now), 0, "too few");
         assert_eq!(tell(&mut latency, 2600, 100, now), 1);
         assert_eq!(tell(&mut latency, 2600, 1, now + QUIET), 1);
+    }
+
+    #[test]
+    fn what_claims_take_lately_forgets_what_they_took_before() {
+        let (mut latency, now) = (ClaimLatency::default(), Instant::now());
+        assert_eq!(latency.lately(), Duration::ZERO);
+        tell(&mut latency, 100, 1, now);
+        tell(&mut latency, 1, LATELY - 1, now);
+        assert_eq!(latency.lately(), Duration::from_millis(100));
+        tell(&mut latency, 1, 1, now);
+        assert_eq!(latency.lately(), Duration::from_millis(1));
     }
 
     #[test]

@@ -1,6 +1,11 @@
 //! A claim whose reply came late: what was taken from this node meanwhile is not started.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use futures_util::future::join;
 
 use crate::{
     clock,
@@ -12,14 +17,16 @@ use crate::{
 
 impl Claimer {
     /// A claim took so long: says so when claims near a lease.
-    pub(super) fn tell_if_slow(&self, latency: &mut ClaimLatency, took: Duration) {
+    pub(super) fn tell_if_slow(&self, latency: &Mutex<ClaimLatency>, took: Duration) {
         let leases = &self.config.lease;
         let (lease, option) = if leases.orchestrator_lock_timeout <= leases.worker_lock_timeout {
             (leases.orchestrator_lock_timeout, "orchestratorLockTimeoutMs")
         } else {
             (leases.worker_lock_timeout, "workerLockTimeoutMs")
         };
-        let Some(p99) = latency.record(took, lease, clock::now()) else { return };
+        let mut last = latency.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(p99) = last.record(took, lease, clock::now()) else { return };
+        drop(last);
         let (p99, lease) = (p99.as_secs_f64() * 1000.0, lease.as_secs_f64() * 1000.0);
         let text = format!(
             "claims take {p99:.1} ms (p99), more than half of the lease of {lease} ms: raise {option}, or work is claimed again before it is done"
@@ -29,7 +36,8 @@ impl Claimer {
     }
 
     /// A reply that came late is followed by one renewal; returns what was fenced by then and is not started. Correctness
-    /// rests on the fences, so a look that fails changes nothing.
+    /// rests on the fences, so a look that fails changes nothing. What a renewal leaves out may only be locked at that moment,
+    /// so the look asks for all of them, in the same flight.
     pub(super) async fn fenced_meanwhile(
         &self,
         session: &dyn StoreSession,
@@ -46,16 +54,14 @@ impl Claimer {
             return Vec::new();
         }
         let times = self.config.lease.renewal(lease);
-        let renewed = match kind {
-            Kind::Turn => session.renew_turns(node, &fences, &times).await,
-            Kind::Activity => session.renew_activities(node, &fences, &times).await,
-        };
-        let Ok(renewed) = renewed else { return Vec::new() };
-        // What a renewal leaves out may only be locked at this moment.
-        let left_out: Vec<Fence> = fences.into_iter().filter(|fence| !renewed.contains(fence)).collect();
-        let gone = match kind {
-            Kind::Turn => session.gone_turns(node, &left_out).await,
-            Kind::Activity => session.gone_activities(node, &left_out).await,
+        let (_, gone) = match kind {
+            Kind::Turn => {
+                join(session.renew_turns(node, &fences, &times), session.gone_turns(node, &fences)).await
+            }
+            Kind::Activity => {
+                let renewed = session.renew_activities(node, &fences, &times);
+                join(renewed, session.gone_activities(node, &fences)).await
+            }
         };
         gone.unwrap_or_default()
     }

@@ -2,6 +2,7 @@
 
 mod claimer;
 mod coverage;
+mod gathering;
 mod giving_back;
 mod handlers;
 mod latency;

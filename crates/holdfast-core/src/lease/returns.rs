@@ -1,5 +1,5 @@
-//! Leases that end without a result: they are collected here and given back by the claimer, in batches. Slots bound how
-//! many there are: nothing is claimed before they are given back.
+//! Leases that end without a result: they are collected here and given back by the claimer, in batches, beside its claims. Slots
+//! bound how many a claim adds.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},

@@ -4,7 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use holdfast_replay::{Execution, FrameId};
@@ -31,6 +31,8 @@ pub(crate) struct Flight {
     pub(crate) since: Instant,
     /// Its frame.
     pub(crate) frame: FrameId,
+    /// Since when its result is being committed.
+    pub(crate) settles_since: Option<Instant>,
     /// Its execution; absent while its result is being committed.
     pub(crate) execution: Option<Box<Execution>>,
     /// Inbox rows that its commit deletes.
@@ -56,6 +58,10 @@ pub(crate) struct TurnTable {
     flights: BTreeMap<String, Box<Flight>>,
     /// How many of them began without a claim.
     local: usize,
+    /// How many of them were claimed alone.
+    alone: usize,
+    /// None of them settles for longer than since then.
+    settling: Option<Instant>,
     /// Orchestrations of which every turn is claimed; they are registered, so there are few.
     claimed_always: BTreeSet<String>,
     frames: HashMap<FrameId, String>,
@@ -68,6 +74,8 @@ impl TurnTable {
         Self {
             flights: BTreeMap::new(),
             local: 0,
+            alone: 0,
+            settling: None,
             claimed_always: BTreeSet::new(),
             frames: HashMap::new(),
             cache,
@@ -80,9 +88,45 @@ impl TurnTable {
         self.flights.len()
     }
 
+    /// The result of a turn goes to the committer.
+    pub(crate) fn settles(&mut self, instance: &str, now: Instant) {
+        if let Some(flight) = self.flights.get_mut(instance) {
+            flight.settles_since.get_or_insert(now);
+            self.settling.get_or_insert(now);
+        }
+    }
+
+    /// Turns in progress that hold a slot: all but one that was claimed alone, which runs beside them, and those whose commit
+    /// takes long.
+    pub(crate) fn holding(&mut self, now: Instant) -> usize {
+        let slow = |since: Instant| now.saturating_duration_since(since) >= limits::SLOW_COMMIT;
+        if !self.settling.is_some_and(slow) {
+            return self.flights.len() - self.alone;
+        }
+        self.settling = self.settling_since();
+        let holds = |flight: &&Flight| !flight.isolated && !flight.settles_since.is_some_and(slow);
+        self.flights().filter(holds).count()
+    }
+
+    /// How long until the next turn holds no slot any more because its commit takes long.
+    pub(crate) fn until_slow(&self, now: Instant) -> Option<Duration> {
+        let left = |since: Instant| (since + limits::SLOW_COMMIT).saturating_duration_since(now);
+        let coming = self.flights().filter_map(|flight| flight.settles_since).map(left);
+        coming.filter(|left| !left.is_zero()).min()
+    }
+
+    /// How long ago the last turn was handed over that is in progress.
+    pub(crate) fn youngest(&self, now: Instant) -> Option<Duration> {
+        self.flights().map(|flight| now.saturating_duration_since(flight.since)).min()
+    }
+
+    fn settling_since(&self) -> Option<Instant> {
+        self.flights().filter_map(|flight| flight.settles_since).min()
+    }
+
     /// Whether a turn that was claimed alone is in progress.
     pub(crate) fn isolated(&self) -> bool {
-        self.flights.values().any(|flight| flight.isolated)
+        self.alone > 0
     }
 
     /// A claim of an instance whose turn is still in progress here.
@@ -133,8 +177,10 @@ impl TurnTable {
     pub(crate) fn insert(&mut self, flight: Flight) {
         self.frames.insert(flight.frame, flight.claimed.instance.clone());
         self.local += usize::from(flight.is_local());
+        self.alone += usize::from(flight.isolated);
         if let Some(old) = self.flights.insert(flight.claimed.instance.clone(), Box::new(flight)) {
             self.local -= usize::from(old.is_local());
+            self.alone -= usize::from(old.isolated);
         }
     }
 
@@ -191,6 +237,7 @@ impl TurnTable {
         let flight = self.flights.remove(instance)?;
         self.frames.remove(&flight.frame);
         self.local -= usize::from(flight.is_local());
+        self.alone -= usize::from(flight.isolated);
         Some(*flight)
     }
 
@@ -259,6 +306,7 @@ mod tests {
             isolated: false,
             since: Instant::now(),
             frame,
+            settles_since: None,
             execution: running.then(|| Box::new(Execution::begin("i".to_owned(), 1, start, 0))),
             consumed: Vec::new(),
             results: Vec::new(),
@@ -288,6 +336,30 @@ mod tests {
     fn a_running_turn_is_not_adopted_when_another_node_committed_meanwhile() {
         let mut table = table(true);
         assert_eq!(table.adopt(&claimed(2, 5), &node()), Some(Adoption::Waits { ended: None }));
+    }
+
+    #[test]
+    fn a_turn_whose_commit_takes_long_holds_no_slot() {
+        let mut table = table(false);
+        let now = Instant::now();
+        let slow = now + limits::SLOW_COMMIT;
+        assert_eq!((table.holding(slow), table.until_slow(slow)), (1, None), "it runs");
+        table.settles("i", now);
+        table.settles("i", slow);
+        assert_eq!((table.holding(now), table.until_slow(now)), (1, Some(limits::SLOW_COMMIT)));
+        assert_eq!((table.holding(slow), table.until_slow(slow), table.len()), (0, None, 1));
+        table.remove("i");
+        assert_eq!((table.holding(slow), table.until_slow(now)), (0, None));
+    }
+
+    #[test]
+    fn a_turn_that_was_claimed_alone_runs_beside_the_slots() {
+        let mut table = table(true);
+        let flight = table.remove("i").expect("in progress");
+        table.insert(Flight { isolated: true, ..flight });
+        assert_eq!((table.len(), table.holding(Instant::now()), table.isolated()), (1, 0, true));
+        table.remove("i");
+        assert_eq!((table.holding(Instant::now()), table.isolated()), (0, false));
     }
 
     #[test]

@@ -123,6 +123,7 @@ impl TurnRunner {
             isolated: false,
             since: clock::now(),
             frame,
+            settles_since: None,
             execution: Some(execution),
             consumed: Vec::new(),
             results: events,

@@ -61,6 +61,7 @@ impl TurnRunner {
                 since: clock::now(),
                 isolated: false,
                 frame,
+                settles_since: None,
                 execution: None,
                 consumed: Vec::new(),
                 results: Vec::new(),

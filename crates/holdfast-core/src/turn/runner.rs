@@ -8,13 +8,15 @@
 
 use std::{
     collections::BTreeMap,
+    future::Future,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
+use futures_util::future::join;
 use holdfast_replay::{Activation, FrameId, Payload, Reply, limits::Limits};
 
 use crate::{
@@ -48,7 +50,7 @@ pub(crate) struct TurnSetup {
     pub(crate) newest: BTreeMap<String, String>,
     /// Where live frames are kept between turns.
     pub(crate) cache: FrameCache,
-    /// Turns in progress at most.
+    /// Turns in progress at most, but for those that hold none of them.
     pub(crate) slots: usize,
     /// Deliveries above this are poison.
     pub(crate) max_attempts: u32,
@@ -103,12 +105,26 @@ impl TurnRunner {
     }
 
     /// Slots that are free for claims. Turns that begin without one go first, but while others wait in the queue an eighth
-    /// of the slots is theirs.
+    /// of the slots is theirs. One whose commit takes long holds none, until as many again are in progress as there are slots.
     pub(crate) fn free(&self) -> usize {
-        let table = self.lock();
+        let mut table = self.lock();
         let kept = if self.backlog.load(Ordering::Acquire) { self.slots.div_ceil(8) } else { 0 };
-        let free = self.slots.saturating_sub(table.len() + self.reserved.load(Ordering::Acquire));
+        let reserved = self.reserved.load(Ordering::Acquire);
+        let free = self.slots.saturating_sub(table.holding(clock::now()) + reserved);
+        let free = free.min((2 * self.slots).saturating_sub(table.len() + reserved));
         free.max(kept.saturating_sub(table.claimed()))
+    }
+
+    /// How long until a slot is free because a commit takes long.
+    pub(crate) fn until_slow(&self) -> Option<Duration> {
+        self.lock().until_slow(clock::now())
+    }
+
+    /// How long until turns that began together may be taken to go on for longer than `patience`; `None` when they do, or all
+    /// have ended.
+    pub(crate) fn young_for(&self, patience: Duration) -> Option<Duration> {
+        let age = self.lock().youngest(clock::now())?;
+        patience.checked_sub(age).filter(|left| !left.is_zero())
     }
 
     /// Turns in progress.
@@ -132,18 +148,20 @@ impl TurnRunner {
         self.lock().isolated()
     }
 
-    /// Takes claimed turns on their way to JavaScript. When reading fails they go back unstarted.
+    /// Takes claimed turns on their way to JavaScript, but those that are `gone` by then: that is asked while their messages are
+    /// read. When reading fails they go back unstarted.
     pub(crate) async fn take(
         self: &Arc<Self>,
         session: &dyn StoreSession,
         batch: ClaimedBatch,
+        gone: impl Future<Output = Vec<Fence>>,
     ) -> Result<()> {
         self.counters.orch_items_fetched.add(batch.turns.len() as u64);
         for claimed in &batch.turns {
             self.keeper.hold(Kind::Turn, claimed.fence, batch.asked_at);
         }
         let mut fresh = self.adopt(batch.turns, &batch.node);
-        let (live, mut cold) = self.take_live(&fresh);
+        let (mut live, mut cold) = self.take_live(&fresh);
         let too_much = load::beyond_one_load(&fresh, &cold);
         cold.retain(|(instance, _)| !too_much.contains(instance));
         for claimed in fresh.extract_if(.., |claimed| too_much.contains(&claimed.instance)) {
@@ -157,8 +175,12 @@ impl TurnRunner {
             fresh.iter().filter(|claimed| claimed.parked).map(|claimed| claimed.instance.clone()).collect();
         let ids: Vec<String> = fresh.iter().map(|claimed| claimed.instance.clone()).collect();
         failpoint::hit("turn.load.before");
-        let loaded = Loaded::read(session, &ids, &cold, &parked).await;
+        let (gone, loaded) = join(gone, Loaded::read(session, &ids, &cold, &parked)).await;
         failpoint::hit("turn.load.after");
+        for claimed in fresh.extract_if(.., |claimed| gone.contains(&claimed.fence)) {
+            self.keeper.let_go(Kind::Turn, claimed.fence);
+            self.outbox.evict(live.remove(&claimed.instance).map(|live| live.frame));
+        }
         let mut loaded = match loaded {
             Ok(loaded) => loaded,
             Err(error) => {
@@ -371,6 +393,7 @@ impl TurnRunner {
                 isolated,
                 since: clock::now(),
                 frame,
+                settles_since: None,
                 execution: None,
                 consumed,
                 results: Vec::new(),

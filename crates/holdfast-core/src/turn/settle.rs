@@ -74,6 +74,7 @@ impl TurnRunner {
         let tally = Tally::of(&commit);
         let (instance, fence) = (commit.instance.clone(), commit.fence);
         let proof = Proof { execution: commit.execution, history_len: commit.history_len, last_fence: fence };
+        self.lock().settles(&instance, clock::now());
         let left = Left {
             execution: execution.filter(|_| !ended),
             rescue: self.lock().by_instance(&instance).and_then(|flight| rescued_cancel(flight, &commit)),

@@ -254,6 +254,37 @@ async fn a_suspect_is_served_while_a_backlog_lasts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_suspect_whose_claim_takes_long_holds_up_no_other_and_takes_no_slot() {
+    let database = TestDatabase::get();
+    let schema = database.schema();
+    let connected = Provider::connect(database.url(), &schema, database.pool_config()).await;
+    let provider = connected.expect("connect");
+    let client = Client::new(Arc::clone(&provider));
+    start(&client, "suspect", "steps", json!(0)).await;
+    start(&client, "healthy", "steps", json!(0)).await;
+    for sql in [
+        "update @turn_queue set isolated = true where instance = 'suspect'",
+        "create table @gate ()",
+        "create function @wait() returns trigger language plpgsql as $$ begin
+           while not exists (select from @gate) loop perform pg_sleep(0.01); end loop;
+           return new;
+         end $$",
+        "create trigger slow_claim before update on @turn_queue for each row
+           when (new.instance = 'suspect' and new.owner is not null) execute function @wait()",
+    ] {
+        sql_at(database.url(), &schema, sql).await;
+    }
+    let mut config = EngineConfig::default();
+    config.dispatch.orchestration_concurrency = 1;
+    let (engine, host) = run(&provider, steps(), config).await;
+    let world = World { provider, engine, host, client, schema, application: String::new() };
+    assert_eq!(world.output("healthy").await, json!(0));
+    world.sql("insert into @gate default values").await;
+    assert_eq!(world.output("suspect").await, json!(0));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_ignores_a_lost_lease_does_not_lose_its_task() {
     let mut config = EngineConfig::default();
     config.liveness.heartbeat_interval = Duration::from_millis(200);
