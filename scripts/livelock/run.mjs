@@ -14,6 +14,12 @@ const POISON = 12
 /** Back-off and number of deliveries, scaled down so that the last one of a poisoned item comes within seconds. */
 const BACKOFF = { maxAttempts: 4, retryBackoffBaseMs: 250, retryBackoffMaxMs: 4000 }
 
+/** Instances that are run before anything is slow, so that every process has sent its statements once. */
+const WARM = 160
+
+/** From the moment at which the work becomes due until it is: by then claims are slow. */
+const LEAD_MS = 1000
+
 /** Eight processes start at once, on whatever machine: what is slow here is the claim, by design. */
 const POOL = { connectTimeoutMs: 60_000 }
 
@@ -34,10 +40,16 @@ const ENDED = `select count(*) filter (where instance like 'healthy-%' and statu
     count(*) filter (where status in ('Pending', 'Running'))::int as open
   from holdfast.instance`
 
-/** Healthy instances become due one after the other, so that what is due again finds its place among them. */
+/** Nothing of the work is due while the processes start. */
+const HELD_BACK = `update holdfast.turn_queue set due_at = clock_timestamp() + interval '1 hour'`
+
+const SLOTS = 4
+
+/** The first claims find a row for each slot; then healthy instances become due one after the other, so that what is due again
+ * finds its place among them. */
 const ARRIVAL = `update holdfast.turn_queue
-  set due_at = clock_timestamp() + make_interval(secs => substr(instance, 9)::int * $1::float8 / $2::float8 / 1000)
-  where instance like 'healthy-%'`
+  set due_at = statement_timestamp() + make_interval(secs => ($3::float8
+    + case when instance like 'healthy-%' then greatest(substr(instance, 9)::int - $4::int, 0) * $1::float8 / $2::float8 else 0 end) / 1000)`
 
 const DELIVERIES = `select deliveries, percentile_cont(0.5) within group (order by gap) as gap from (
     select deliveries, extract(epoch from at - lag(at) over (partition by instance order by at)) * 1000 as gap from public.claim_log) claims
@@ -55,16 +67,23 @@ export async function runVariant({ server, variant, leaseMs, healthy, processes,
   await db.connect()
   const workers = []
   try {
-    await startWork(url.href, healthy)
+    await startWork(url.href, [...numbered('poison', POISON), ...numbered('healthy', healthy)])
+    await db.query(HELD_BACK)
     await db.query(LOG)
-    await plan.prepare()
-    await db.query(ARRIVAL, [plan.arrivalMs ?? 0, healthy])
-    const options = { ...BACKOFF, ...plan.options, orchestrationConcurrency: 4, workerConcurrency: 0, dispatcherPollIntervalMs: 10, orchestratorLockTimeoutMs: leaseMs }
+    const options = {
+      ...BACKOFF, ...plan.options, orchestrationConcurrency: SLOTS, workerConcurrency: 0,
+      dispatcherPollIntervalMs: 10, dispatcherLongPollTimeoutMs: 1000, orchestratorLockTimeoutMs: leaseMs,
+    }
     for (let i = 0; i < processes; i++) workers.push(startWorker({ url: plan.url, pool: { ...POOL, ...plan.pool }, options }))
     await Promise.all(workers.map((worker) => worker.ready))
+    await Promise.all(workers.map((worker) => worker.ask('start')))
+    await plan.prepare()
+    await Promise.all(workers.map((worker) => worker.ask('warm')))
+    await startWork(url.href, numbered('warm', WARM), true)
+    await db.query(ARRIVAL, [plan.arrivalMs ?? 0, healthy, LEAD_MS, processes * SLOTS])
+    const before = await counted(workers, 'counters')
     await plan.begin()
-    const from = Date.now()
-    const started = workers.map((worker) => worker.ask('start'))
+    const from = Date.now() + LEAD_MS
     let ended
     do {
       await delay(100)
@@ -72,9 +91,9 @@ export async function runVariant({ server, variant, leaseMs, healthy, processes,
     } while (ended.open > 0 && Date.now() - from < limitMs)
     const seconds = (Date.now() - from) / 1000
     await plan.end()
-    await Promise.all(started)
-    const counters = (await Promise.all(workers.map((worker) => worker.ask('stop')))).map((answer) => answer.counters)
-    return { variant, leaseMs, claimMs: plan.claimMs, ...(await report(db, ended, counters, seconds)), healthyTotal: healthy }
+    const after = await counted(workers, 'stop')
+    const sum = (name) => after[name] - before[name]
+    return { variant, leaseMs, claimMs: plan.claimMs, ...(await report(db, ended, sum, seconds)), healthyTotal: healthy }
   } finally {
     for (const { child } of workers) child.kill('SIGKILL')
     await db.end()
@@ -83,21 +102,27 @@ export async function runVariant({ server, variant, leaseMs, healthy, processes,
   }
 }
 
-async function startWork(url, healthy) {
+async function startWork(url, ids, awaited = false) {
   const provider = await PostgresProvider.connect(url, POOL)
   const client = new Client(provider)
-  const ids = [...numbered('poison', POISON), ...numbered('healthy', healthy)]
   await Promise.all(ids.map((id) => client.startOrchestration(id, 'count', 1)))
+  if (awaited) await Promise.all(ids.map((id) => client.waitForOrchestration(id, { timeoutMs: 60_000 })))
   await provider.close()
 }
 
 const numbered = (kind, count) => Array.from({ length: count }, (_, n) => `${kind}-${n}`)
 
-async function report(db, ended, counters, seconds) {
+/** Counters of all processes together, told with the answer to an order. */
+async function counted(workers, order) {
+  const answers = await Promise.all(workers.map((worker) => worker.ask(order)))
+  const sum = (name) => answers.reduce((total, { counters }) => total + (counters?.[name] ?? 0), 0)
+  return { claims: sum('claims'), poisoned: sum('poisoned') }
+}
+
+async function report(db, ended, sum, seconds) {
   const { rows: steps } = await db.query(DELIVERIES)
   const { rows: ends } = await db.query(
     `select count(*)::int as n from holdfast.history where instance like 'poison-%' and kind = 'OrchestrationFailed'`)
-  const sum = (name) => counters.reduce((total, each) => total + (each?.[name] ?? 0), 0)
   return {
     maxAttempts: BACKOFF.maxAttempts,
     deliveriesMax: steps.at(-1)?.deliveries ?? 0,

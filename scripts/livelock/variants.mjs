@@ -1,5 +1,5 @@
-// The ways to make a claim take longer than a lease. Each gives `{ url, pool, options, begin(), end() }`, and `arrivalMs` where
-// not all instances are due from the beginning.
+// The ways to make a claim take longer than a lease. Each gives `{ url, pool, options, prepare(), begin(), end() }`, and
+// `arrivalMs` where not all instances are due from the beginning.
 //
 //   lock       another session takes the turn queue's table for itself, again and again
 //   proxy      every reply of the server comes later
@@ -13,6 +13,9 @@ import pg from 'pg'
 import { startProxy } from '../chaos/proxy.mjs'
 
 const CLAIM_MS = 6400
+
+/** On the slow way, while the processes open their sessions. */
+const WARM_REPLY_MS = 200
 
 /** Above the limit of a claim, which is a minute. */
 const LOST_MS = 62_000
@@ -74,17 +77,24 @@ export const VARIANTS = {
       claimMs: CLAIM_MS,
       url: through.href,
       // Everything is slow on this way, so everything is given the time: a heartbeat's limit is its interval.
-      pool: { connectTimeoutMs: 60_000, queryTimeoutMs: 60_000, acquireTimeoutMs: 60_000 },
-      // A turn is three replies away from its commit, and some delivery's back-off must outgrow that: nothing else keeps the
-      // others away before the first renewal can come.
-      options: { heartbeatIntervalMs: 15_000, staleAfterMs: 90_000, retryBackoffBaseMs: 4000, retryBackoffMaxMs: 60_000 },
-      prepare: none,
+      // As behind a pooler a statement is sent as its text: on a new session no reply is spent on its name.
+      pool: {
+        connectTimeoutMs: 60_000, queryTimeoutMs: 60_000, acquireTimeoutMs: 60_000, idleTimeoutMs: 600_000,
+        pooled: true, directUrl: through.href,
+      },
+      // A claim's reply comes after its lease, and the first renewal after that: some delivery's back-off must outgrow a reply,
+      // nothing else keeps the others away.
+      options: { heartbeatIntervalMs: 15_000, staleAfterMs: 90_000, retryBackoffBaseMs: 7000, retryBackoffMaxMs: 60_000 },
+      // Claim and renewal are two replies: eight times four instances in each 12.8 s, two and a half a second.
+      arrivalMs: 150_000,
+      // Where replies take their time, calls meet, and go over more than one session.
+      prepare: async () => proxy.set('slowReplies', WARM_REPLY_MS),
       begin: async () => proxy.set('slowReplies', CLAIM_MS),
       end: () => proxy.stop(),
     }
   },
   // Eight claims of four at once, each 6.4 s: five instances a second. They come somewhat faster.
-  statement: (url) => ({ ...sleeping(url, CLAIM_MS, none), arrivalMs: 60_000 }),
+  statement: (url) => ({ ...sleeping(url, CLAIM_MS, none), arrivalMs: 80_000 }),
   lost: (url) => sleeping(url, LOST_MS, async (client) => {
     await delay(LOST_FOR_MS)
     await client.query('update livelock.latency set ms = 0')

@@ -5,12 +5,19 @@ import { PostgresProvider, Runtime } from '../../index.mjs'
 
 const { url, pool, options } = JSON.parse(process.env.HOLDFAST_LIVELOCK)
 const provider = await PostgresProvider.connect(url, pool)
+/** As many as a process uses at once, when every call takes long. */
+const SESSIONS = 6
+
 const runtime = new Runtime(provider, options)
 runtime.registerOrchestration('count', async (_ctx, n) => n + 1)
 process.on('message', async (order) => {
   if (order === 'start') {
     await runtime.start()
     return process.send({ started: true })
+  }
+  if (order === 'warm') {
+    await Promise.all(Array.from({ length: SESSIONS }, () => provider.warm()))
+    return process.send({ warm: true })
   }
   process.send({ counters: provider.stats().counters })
   if (order !== 'stop') return
