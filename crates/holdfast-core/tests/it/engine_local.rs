@@ -103,6 +103,17 @@ impl Hand {
         tokio::time::timeout(PATIENCE, claimed).await.expect("the instance is claimed");
     }
 
+    /// Waits until so many messages wait in the inbox.
+    async fn until_waiting(&self, messages: i64) {
+        let there = async {
+            let count = || sql_at(TestDatabase::get().url(), &self.schema, "select count(*) from @inbox");
+            while count().await[0].get::<_, i64>(0) < messages {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, there).await.expect("the messages come");
+    }
+
     async fn stop(self) {
         self.engine.shutdown(Duration::ZERO).await;
         self.provider.close(PATIENCE).await;
@@ -147,6 +158,8 @@ async fn a_turn_that_comes_to_a_local_step_gives_back_the_claim_that_it_went_on_
     assert!(!is_leased(&local));
     hand.send("go").await;
     hand.claimed_again().await;
+    // The result of a turn that is late goes to the inbox alone.
+    hand.until_waiting(2).await;
     hand.engine.complete(&json!({ "turns": [{ "h": local["h"], "abandon": true }] }).to_string(), 0);
     let next = hand.turn().await;
     assert!(is_leased(&next));

@@ -79,7 +79,7 @@ impl FaultProxy {
         self.mode.send_replace(Mode::Pass);
     }
 
-    /// Each chunk of the server's answers comes this much later.
+    /// The server's answers come this much later.
     pub(crate) fn delay_replies(&self, delay: Duration) {
         self.mode.send_replace(Mode::DelayReplies(delay));
     }
@@ -222,7 +222,17 @@ async fn pump(
                     break;
                 }
                 (Mode::DelayReplies(delay), Towards::Client) => {
-                    tokio::time::sleep(delay).await;
+                    // An answer may come in several pieces: they are late together.
+                    let gather = async {
+                        while length < buffer.len() {
+                            match from.read(&mut buffer[length..]).await {
+                                Ok(more) if more > 0 => length += more,
+                                _ => break,
+                            }
+                        }
+                        pending::<()>().await
+                    };
+                    let _ = tokio::time::timeout(delay, gather).await;
                     break;
                 }
                 (Mode::Trickle(apart), Towards::Client) => {
