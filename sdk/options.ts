@@ -19,8 +19,8 @@ export interface ReplayVersionRange {
 /** Options of a runtime. Each is also an environment variable: `HOLDFAST_WORKER_CONCURRENCY`. */
 export interface JsRuntimeOptions {
   /**
-   * Turns in progress at once; 0 runs none here. Default: twice the cores, at least 4. Beside them runs one that was delivered
-   * often before, and a turn whose commit takes long is not counted.
+   * Turns in progress at once; 0 runs none here. Beside them runs one that was delivered often before, and a turn whose commit
+   * takes long is not counted. Default: twice the cores, at least 4.
    */
   orchestrationConcurrency?: number
   /** Activities in progress at once; 0 runs none here. Default: four times the cores, at least 8. */
