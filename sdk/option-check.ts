@@ -57,6 +57,7 @@ const RUNTIME: Table<Required<NativeRuntimeOptions>> = {
   orchestratorLockRenewalBufferMs: ms(),
   workerLockTimeoutMs: ms(1),
   workerLockRenewalBufferMs: ms(),
+  activityRowDelayMs: ms(),
   maxAttempts: count(1),
   retryBackoffBaseMs: ms(),
   retryBackoffMaxMs: ms(),

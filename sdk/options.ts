@@ -59,6 +59,12 @@ export interface JsRuntimeOptions {
   workerLockTimeoutMs?: Duration
   /** How long before its end a lease of an activity of 15 s or more is renewed; below that it is renewed at half. Default: 5 s. */
   workerLockRenewalBufferMs?: Duration
+  /**
+   * How long an activity that begins in the process of its turn may run before it gets a row of its own. Until then it runs under
+   * the lease of its turn, which costs the database a fraction of a row, and messages to its instance wait as long at most. At
+   * most a quarter of `orchestratorLockTimeoutMs` counts; 0: each gets its row at once. Default: 250 ms.
+   */
+  activityRowDelayMs?: Duration
   /** Deliveries of one item before it is poisoned; at least 1. Default: 10. */
   maxAttempts?: number
   /** Added to the lease of the second delivery, doubling from then on. Default: 1 s. */

@@ -38,7 +38,8 @@ create table /*schema*/node_handler (
 create index node_handler_name_idx on /*schema*/node_handler (kind, name, version);
 
 -- The addressable orchestration. Written at start, at the first turn of an execution, at a status change, when it is
--- parked and at the end. A parked one has an error and a time, but no end.
+-- parked and at the end. A parked one has an error and a time, but no end. replay_version: the version of this package that
+-- wrote the first turn of its execution.
 create table /*schema*/instance (
   instance text collate "C" not null,
   name text collate "C" not null,
@@ -64,6 +65,7 @@ create table /*schema*/instance (
   updated_at timestamptz not null default clock_timestamp(),
   tag text collate "C",
   starts_at timestamptz,
+  replay_version bigint,
   constraint instance_pkey primary key (instance)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 create index instance_created_at_idx on /*schema*/instance (created_at, instance);
@@ -117,7 +119,9 @@ cross join lateral unnest(
 -- One row for each instance that has not ended. A waiting instance is due at 'infinity'. Name null: messages came
 -- before the start; never claimed. Parked: only a cancel request or resuming makes it due; starts_at: before that time
 -- only a cancel request does. replay_version: the newest version of this package that wrote its history, null before its
--- first turn. queue, priority and tag are room for routing.
+-- first turn. cut_off: its last lease ended unsettled, so activities may have run under it without a row. While it is set, and
+-- while somebody holds the row, history_len, version and replay_version may be behind: turns that keep their lease leave
+-- the row as it is. queue, priority and tag are room for routing.
 create table /*schema*/turn_queue (
   instance text collate "C" not null,
   due_at timestamptz not null default 'infinity',
@@ -129,6 +133,7 @@ create table /*schema*/turn_queue (
   deliveries int not null default 0,
   isolated boolean not null default false,
   parked boolean not null default false,
+  cut_off boolean not null default false,
   starts_at timestamptz,
   name text collate "C",
   version text collate "C",

@@ -106,7 +106,8 @@ fn show(mismatch: &Mismatch) {
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people and scripts")]
 fn run_mutants(url: &str, wanted: &Wanted) -> Result<Vec<(String, bool)>, Error> {
     let mut all = Vec::new();
-    for mutant in [Mutant::NoFence, Mutant::Uncounted, Mutant::NoWake, Mutant::Forgetful] {
+    let mutants = [Mutant::NoFence, Mutant::Uncounted, Mutant::NoWake, Mutant::Forgetful, Mutant::Unmarked];
+    for mutant in mutants {
         let found = run_lists(url, wanted, mutant, 1)?.mismatches;
         match found.first() {
             Some(mismatch) => println!("a model with {mutant:?} is found out by list {}", mismatch.seed),

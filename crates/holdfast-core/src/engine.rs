@@ -13,7 +13,7 @@ use tokio::{runtime::Handle, sync::watch, task::JoinSet};
 use crate::{
     activity::{ActivityLimits, ActivityRunner},
     clock::{self, Moment},
-    config::EngineConfig,
+    config::{EngineConfig, ms},
     crossing::{AbortReason, Outbox, Pulled},
     dispatch::{Claimer, FreeSlots, Handlers},
     error::Result,
@@ -109,7 +109,7 @@ impl Engine {
         });
         let mut claims = JoinSet::new();
         let claiming = Arc::clone(&claimer);
-        let gauges = keep_house(&mut claims, &provider, &node.config, &activities, &stopping);
+        let gauges = keep_house(&mut claims, &provider, &node.config, (&turns, &activities), &stopping);
         claims.spawn(keep_running(Arc::clone(&provider), "claimer", move |again| {
             Arc::clone(&claiming).run(stopping.clone(), again)
         }));
@@ -187,6 +187,7 @@ impl Engine {
         let unstarted = self.outbox.drain();
         self.turns.give_back(unstarted.turns);
         self.activities.give_back(unstarted.activities);
+        self.turns.end_all_kept();
         self.give_back(deadline + GIVING_BACK).await;
         self.idle_until(deadline).await;
         if self.running() > 0 {
@@ -311,6 +312,8 @@ impl Rooms {
                     .forgetting(failpoint::evict_percent()),
                 slots: config.dispatch.orchestration_concurrency,
                 max_attempts: config.lease.max_attempts,
+                kept: config.lease.kept(),
+                lease_ms: ms(config.lease.orchestrator_lock_timeout),
                 limits: config.limits.of_execution(),
             },
         ));
@@ -323,6 +326,8 @@ impl Rooms {
             Arc::clone(sessions),
             ActivityLimits {
                 slots: config.dispatch.worker_concurrency,
+                lease_ms: ms(config.lease.worker_lock_timeout),
+                kept: config.lease.kept(),
                 timeout: config.activity.timeout,
                 grace: config.activity.cancellation_grace_period,
                 max_attempts: i32::try_from(config.lease.max_attempts).unwrap_or(i32::MAX),

@@ -1,5 +1,6 @@
 -- What was accepted and can never end: no row in a sound database. One statement, so one moment; runtimes may go on.
--- The histories are unpacked once, and what is asked of each is counted once.
+-- The histories are unpacked once, and what is asked of each is counted once. While somebody holds a turn row, or its last lease
+-- is cut off, it may be behind its history, and an activity may have no row.
 -- Rows: every table, whole; at most $1 findings. Locks: none. Index: none, for tests and incidents.
 -- $1 limit bigint
 with recorded as materialized (
@@ -73,7 +74,10 @@ from (
   from /*schema*/turn_queue q
   left join written w on w.instance = q.instance and w.execution = q.execution
   where q.name is not null
-    and q.history_len <> coalesce(w.events, 0)
+    and case
+          when q.owner is not null or q.cut_off then q.history_len > coalesce(w.events, 0)
+          else q.history_len <> coalesce(w.events, 0)
+        end
   union all
   select 'an execution has two ends', w.instance, w.last_event
   from written w
@@ -91,6 +95,11 @@ from (
   join /*schema*/instance i on i.instance = h.instance and i.execution = h.execution and i.finished_at is null
   -- A cancellation takes open timers back without an event of their own.
   where not (h.kind = 'TimerCreated' and coalesce(w.cancelled_at, 0) > h.event_id)
+    and not (h.kind = 'ActivityScheduled' and exists (
+      select
+      from /*schema*/turn_queue q
+      where q.instance = h.instance and q.execution = h.execution and (q.owner is not null or q.cut_off)
+    ))
     and not exists (
       select
       from /*schema*/inbox m

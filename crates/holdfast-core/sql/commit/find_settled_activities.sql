@@ -7,7 +7,7 @@
 -- $1 instances text[]
 -- $2 executions bigint[]
 -- $3 scheduling events int[]
--- $4 fences bigint[]
+-- $4 fences bigint[] (null: it ran without a row)
 select task.ix
 from unnest($1::text[], $2::bigint[], $3::int[], $4::bigint[]) with ordinality as task (instance, execution, event, fence, ix)
 where case

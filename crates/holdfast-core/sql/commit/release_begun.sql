@@ -1,6 +1,6 @@
 -- First turns that an earlier run of these starts may have leased to a node that did not hear of it: they are due now. Their
--- delivery counts, as nobody can tell here whether they began.
--- Rows: the starts given. Locks: none but the turn rows already locked. Index: turn_queue_pkey.
+-- delivery counts, as nobody can tell here whether they began. One that wrote events and kept its lease was heard of.
+-- Rows: the starts given. Locks: none but the turn rows already locked. Index: turn_queue_pkey, history_turn_pkey.
 -- $1 instances text[]
 -- $2 owners text[]
 -- $3 owner epochs bigint[]
@@ -16,3 +16,4 @@ where q.instance = begun.instance
   and q.deliveries = 1
   and q.last_fence = 0
   and q.history_len = 0
+  and (select true from /*schema*/history_turn packed where packed.instance = q.instance limit 1) is null

@@ -1,6 +1,7 @@
 -- Settles the turns that do not end their instance: the fence ends, and the next due time comes from the inbox as it is
 -- after everything else of this commit (what is no timer is due at once, whatever the clock was when it came). It is never in the past: a claim looks back only as far as its last one. A
--- parked turn is due only when somebody has asked to cancel.
+-- parked turn is due only when somebody has asked to cancel. Deliveries start anew also when turns that kept the lease appended
+-- to the history; what ran without a row has its row from here on, unless a parked turn left that to the next one.
 -- Rows: the turns given. Locks: none but the turn rows already locked. Index: turn_queue_pkey, inbox_pkey.
 -- $1 instances text[]
 -- $2 fences bigint[]
@@ -21,8 +22,9 @@ set last_fence = q.fence,
     leased_at = null,
     isolated = false,
     parked = turn.parked,
+    cut_off = q.cut_off and turn.parked,
     starts_at = null,
-    deliveries = case when turn.progress then 0 else q.deliveries end,
+    deliveries = case when turn.progress or turn.history_len > q.history_len then 0 else q.deliveries end,
     execution = turn.execution,
     history_len = turn.history_len,
     version = turn.version,

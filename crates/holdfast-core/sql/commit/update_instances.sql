@@ -13,9 +13,11 @@
 -- $10 error codes text[]
 -- $11 parked boolean[]
 -- $12 fences bigint[]
+-- $13 replay versions bigint[] (of who writes)
 update /*schema*/instance i
 set status = case when change.parked then i.status else coalesce(change.status, 'Running') end,
     version = case when change.first then change.version else i.version end,
+    replay_version = case when change.first then change.replay_version else i.replay_version end,
     started_at = case when change.first then coalesce(i.started_at, clock_timestamp()) else i.started_at end,
     custom_status = case when change.sets_status then change.custom_status else i.custom_status end,
     custom_status_version = i.custom_status_version + change.sets_status::int,
@@ -29,6 +31,7 @@ set status = case when change.parked then i.status else coalesce(change.status, 
     updated_at = clock_timestamp()
 from unnest(
     $1::text[], $2::boolean[], $3::text[], $4::boolean[], $5::text[], $6::text[], $7::text[],
-    $8::text[], $9::int[], $10::text[], $11::boolean[], $12::bigint[])
-  as change (instance, first, version, sets_status, custom_status, status, output, error, history_len, error_code, parked, fence)
+    $8::text[], $9::int[], $10::text[], $11::boolean[], $12::bigint[], $13::bigint[])
+  as change (instance, first, version, sets_status, custom_status, status, output, error, history_len, error_code, parked, fence,
+             replay_version)
 where i.instance = change.instance

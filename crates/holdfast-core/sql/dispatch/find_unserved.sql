@@ -1,14 +1,19 @@
 -- Work that is due for ten seconds, that nobody has, and that no live node can run. A node counts as live until
--- it is stale.
+-- it is stale. A turn row that a lease was cut off of may lack what its instance knows.
 -- Rows: at most 10 names of each queue, found among the first due rows of each. Locks: none.
 -- Index: turn_queue_due_at_idx, activity_queue_due_at_idx, activity_queue_any_tag_idx, activity_queue_session_idx,
--- node_handler_name_idx, node_pkey.
+-- node_handler_name_idx, node_pkey, instance_pkey.
 -- No parameters.
 (
   select 'orchestration' as kind, due.name, due.version, null::text as tag, due.replay_version, count(*) as waiting
   from (
-    select q.name, q.version, q.replay_version
+    select q.name,
+           case when q.version is null and q.cut_off then i.version else q.version end as version,
+           case when q.cut_off then greatest(q.replay_version, i.replay_version) else q.replay_version end as replay_version
     from /*schema*/turn_queue q
+    left join lateral (
+      select s.version, s.replay_version from /*schema*/instance s where s.instance = q.instance and q.cut_off
+    ) i on true
     where q.due_at <= statement_timestamp() - interval '10 seconds' and q.owner is null
     order by q.due_at
     limit 1000

@@ -1,7 +1,7 @@
 -- An instance with its turn row, or either of them alone: one row, empty where there is nothing. A node counts as live
--- until it is stale.
+-- until it is stale. A turn row that somebody holds, or that a lease was cut off of, may be behind its history.
 -- Rows: one, at most 1001 messages and the handlers of one name. Locks: none.
--- Index: instance_pkey, turn_queue_pkey, inbox_pkey, node_handler_name_idx, node_pkey.
+-- Index: instance_pkey, turn_queue_pkey, history_turn_pkey, inbox_pkey, node_handler_name_idx, node_pkey.
 -- $1 instance text
 select i.name,
        i.version,
@@ -12,9 +12,21 @@ select i.name,
        floor(extract(epoch from i.parked_at) * 1000)::bigint as parked_at_ms,
        q.instance is not null as queued,
        q.name is not null as started,
-       q.version as turn_version,
-       q.replay_version,
-       q.history_len,
+       coalesce(q.version, i.version) as turn_version,
+       greatest(q.replay_version, i.replay_version) as replay_version,
+       case
+         when q.owner is not null or q.cut_off then coalesce(
+           (
+             select packed.event_id + packed.events - 1
+             from /*schema*/history_turn packed
+             where packed.instance = q.instance and packed.execution = q.execution
+             order by packed.event_id desc
+             limit 1
+           ),
+           0
+         )
+         else q.history_len
+       end as history_len,
        q.deliveries,
        q.owner,
        q.owner_epoch,
@@ -39,17 +51,17 @@ select i.name,
          select
          from /*schema*/node_handler h
          join /*schema*/node n on n.id = h.node_id and n.epoch = h.node_epoch
-         where h.kind = 'orchestration' and h.name = i.name and (q.version is null or h.version = q.version)
+         where h.kind = 'orchestration' and h.name = i.name and h.version = coalesce(q.version, i.version, h.version)
            and n.heartbeat_at > statement_timestamp() - n.stale_after
        ) as served,
-       q.replay_version is null or exists (
+       greatest(q.replay_version, i.replay_version) is null or exists (
          select
          from /*schema*/node_handler h
          join /*schema*/node n on n.id = h.node_id and n.epoch = h.node_epoch
          join /*schema*/node_handler r on r.node_id = h.node_id and r.node_epoch = h.node_epoch and r.kind = 'replay'
-         where h.kind = 'orchestration' and h.name = i.name and (q.version is null or h.version = q.version)
+         where h.kind = 'orchestration' and h.name = i.name and h.version = coalesce(q.version, i.version, h.version)
            and n.heartbeat_at > statement_timestamp() - n.stale_after
-           and q.replay_version between r.name::bigint and r.version::bigint
+           and greatest(q.replay_version, i.replay_version) between r.name::bigint and r.version::bigint
        ) as replayed
 from (values ($1::text)) as wanted (instance)
 left join /*schema*/instance i on i.instance = wanted.instance

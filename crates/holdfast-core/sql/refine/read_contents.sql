@@ -9,8 +9,8 @@ select format('node %s#%s', n.id, n.epoch) as key,
 from /*schema*/node n
 union all
 select format('turn %s', q.instance), array[q.fence, q.last_fence], '{}'::bigint[],
-       format('due=%s owner=%s#%s leased=%s deliveries=%s isolated=%s parked=%s starts=%s name=%s version=%s execution=%s len=%s replay=%s',
-              ms(q.due_at), q.owner, q.owner_epoch, ms(q.leased_at), q.deliveries, q.isolated, q.parked, ms(q.starts_at),
+       format('due=%s owner=%s#%s leased=%s deliveries=%s isolated=%s parked=%s cut=%s starts=%s name=%s version=%s execution=%s len=%s replay=%s',
+              ms(q.due_at), q.owner, q.owner_epoch, ms(q.leased_at), q.deliveries, q.isolated, q.parked, q.cut_off, ms(q.starts_at),
               q.name, q.version, q.execution, q.history_len, q.replay_version)
 from /*schema*/turn_queue q
 union all
@@ -31,9 +31,9 @@ select format('activity %s/%s/%s', a.instance, a.execution, a.event), array[a.fe
 from /*schema*/activity_queue a
 union all
 select format('instance %s', i.instance), array[coalesce(i.last_fence, 0)], '{}'::bigint[],
-       format('name=%s version=%s execution=%s status=%s input=%s output=%s error=%s parked=%s carried=%s custom=%s parent=%s/%s/%s',
+       format('name=%s version=%s execution=%s status=%s input=%s output=%s error=%s parked=%s carried=%s custom=%s parent=%s/%s/%s replay=%s',
               i.name, i.version, i.execution, i.status, i.input, i.output, i.error, i.parked_at is not null, i.carried,
-              i.custom_status, i.parent_instance, i.parent_execution, i.parent_event)
+              i.custom_status, i.parent_instance, i.parent_execution, i.parent_event, i.replay_version)
 from /*schema*/instance i
 union all
 select format('execution %s/%s', e.instance, e.execution), '{}'::bigint[], '{}'::bigint[],

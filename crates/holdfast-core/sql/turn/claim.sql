@@ -1,6 +1,7 @@
 -- Claims due turns that are not suspects.
 -- In one statement: the delivery is counted, a new fence minted, the owner set, and the next due time stamped after
 -- the row lock as now + timeout + backoff(deliveries).
+-- A row that somebody still had, or that a lease was cut off of, may be behind its history: its versions come from its instance too.
 -- Rows: at most $5, in due order (equal due times in any order: a second sort key would read the whole backlog).
 -- Locks: turn rows, skipping locked ones. Index: turn_queue_due_at_idx bounded by statement_timestamp() (a volatile
 -- function there would read every waiting row), turn_queue_pkey, node_pkey, instance_pkey.
@@ -43,6 +44,7 @@ claimed as (
       owner = $1::text,
       owner_epoch = $2::bigint,
       leased_at = clock_timestamp(),
+      cut_off = q.cut_off or q.owner is not null,
       due_at = clock_timestamp() + make_interval(secs => ($7::bigint
         + case
             when q.deliveries < 1 then 0
@@ -50,8 +52,8 @@ claimed as (
           end) / 1000.0)
   from candidate
   where q.instance = candidate.instance
-  returning q.instance, q.fence, q.deliveries, q.name, q.version, q.execution, q.history_len, q.last_fence, q.parked, q.leased_at,
-            candidate.due_at as was_due_at
+  returning q.instance, q.fence, q.deliveries, q.name, q.version, q.execution, q.history_len, q.last_fence, q.parked, q.cut_off,
+            q.replay_version, q.leased_at, candidate.due_at as was_due_at
 ),
 started as (
   select claimed.*,
@@ -61,11 +63,14 @@ started as (
          i.parent_instance,
          i.parent_execution,
          i.parent_event,
+         i.fixed_version,
+         i.first_replay_version,
          coalesce(sum(case when claimed.history_len = 0 then octet_length(i.input) + coalesce(octet_length(i.carried), 0) end)
            over (rows between unbounded preceding and 1 preceding), 0) >= 67108864 as unread
   from claimed
   left join lateral (
-    select s.input, s.carried, s.custom_status, s.parent_instance, s.parent_execution, s.parent_event
+    select s.input, s.carried, s.custom_status, s.parent_instance, s.parent_execution, s.parent_event,
+           s.version as fixed_version, s.replay_version as first_replay_version
     from /*schema*/instance s
     where s.instance = claimed.instance
   ) i on true
@@ -75,11 +80,16 @@ select started.instance,
        started.deliveries,
        started.deliveries > $10::int as poisoned,
        started.name,
-       started.version,
+       case when started.cut_off then coalesce(started.version, started.fixed_version) else started.version end as version,
        started.execution,
        started.history_len,
        started.last_fence,
        started.parked,
+       started.cut_off,
+       case
+         when started.cut_off then greatest(started.replay_version, started.first_replay_version)
+         else started.replay_version
+       end as replay_version,
        floor(extract(epoch from started.leased_at) * 1000)::bigint as now_ms,
        floor(extract(epoch from statement_timestamp() - started.was_due_at) * 1000)::bigint as waited_ms,
        started.unread,

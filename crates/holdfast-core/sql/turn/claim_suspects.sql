@@ -1,6 +1,7 @@
 -- Claims due turns that are suspects: their owner died, or they are past their second delivery. Few at a time.
 -- In one statement: the delivery is counted (of a poisoned one it is none), a new fence minted, the owner set, and the next due time stamped after
 -- the row lock as now + timeout + backoff(deliveries).
+-- A row that somebody still had, or that a lease was cut off of, may be behind its history: its versions come from its instance too.
 -- Rows: at most $5, in due order (equal due times in any order: a second sort key would read the whole backlog).
 -- Locks: turn rows, skipping locked ones. Index: turn_queue_suspect_idx bounded by statement_timestamp() (a volatile
 -- function there would read every waiting row), turn_queue_pkey, node_pkey, instance_pkey.
@@ -39,6 +40,7 @@ claimed as (
       owner = $1::text,
       owner_epoch = $2::bigint,
       leased_at = clock_timestamp(),
+      cut_off = q.cut_off or q.owner is not null,
       due_at = clock_timestamp() + make_interval(secs => ($7::bigint
         + case
             when q.deliveries < 1 then 0
@@ -46,18 +48,24 @@ claimed as (
           end) / 1000.0)
   from candidate
   where q.instance = candidate.instance
-  returning q.instance, q.fence, q.deliveries, q.name, q.version, q.execution, q.history_len, q.last_fence, q.parked, q.leased_at
+  returning q.instance, q.fence, q.deliveries, q.name, q.version, q.execution, q.history_len, q.last_fence, q.parked, q.cut_off,
+            q.replay_version, q.leased_at
 )
 select claimed.instance,
        claimed.fence,
        claimed.deliveries,
        claimed.deliveries > $10::int as poisoned,
        claimed.name,
-       claimed.version,
+       case when claimed.cut_off then coalesce(claimed.version, started.fixed_version) else claimed.version end as version,
        claimed.execution,
        claimed.history_len,
        claimed.last_fence,
        claimed.parked,
+       claimed.cut_off,
+       case
+         when claimed.cut_off then greatest(claimed.replay_version, started.first_replay_version)
+         else claimed.replay_version
+       end as replay_version,
        floor(extract(epoch from claimed.leased_at) * 1000)::bigint as now_ms,
        false as unread,
        started.input,
@@ -73,7 +81,9 @@ left join lateral (
          case when claimed.history_len = 0 then i.custom_status end as custom_status,
          i.parent_instance,
          i.parent_execution,
-         i.parent_event
+         i.parent_event,
+         i.version as fixed_version,
+         i.replay_version as first_replay_version
   from /*schema*/instance i
   where i.instance = claimed.instance
 ) started on true

@@ -1,4 +1,5 @@
--- Goodbye: what the node still owns is free and due at once, its count unchanged.
+-- Goodbye: what the node still owns is free and due at once, its count unchanged. What ran under it without a row is
+-- found out by whoever claims it.
 -- Rows: at most $3. Locks: queue rows, skipping locked ones. Index: turn_queue_owner_idx.
 -- $1 owner text
 -- $2 owner_epoch bigint
@@ -14,7 +15,8 @@ update /*schema*/turn_queue q
 set due_at = clock_timestamp(),
     owner = null,
     owner_epoch = null,
-    leased_at = null
+    leased_at = null,
+    cut_off = true
 from candidate
 where q.instance = candidate.instance
 returning q.fence

@@ -1,5 +1,5 @@
 -- What an instance whose history cannot be read has under way: its activity tasks, and its children that have not ended.
--- The last row tells the highest event id there is, whatever was recorded.
+-- An activity without a row is not among them. The last row tells the highest event id there is, whatever was recorded.
 -- Rows: those. Locks: none. Index: activity_queue_pkey, instance_parent_idx, history_turn_pkey.
 -- $1 instance text
 -- $2 execution bigint

@@ -1,5 +1,5 @@
 -- Frees leases whose owner has no node row: due at once, to be claimed alone. The fence stays: a late write of the
--- former owner succeeds while nobody has taken the row.
+-- former owner succeeds while nobody has taken the row. What ran under one without a row is found out by whoever claims it.
 -- Rows: at most $1, found among the owned rows. Locks: queue rows, skipping locked ones. Index: turn_queue_owner_idx.
 -- $1 limit bigint
 with candidate as materialized (
@@ -15,7 +15,8 @@ set due_at = clock_timestamp(),
     owner = null,
     owner_epoch = null,
     leased_at = null,
-    isolated = true
+    isolated = true,
+    cut_off = true
 from candidate
 where q.instance = candidate.instance
 returning q.fence

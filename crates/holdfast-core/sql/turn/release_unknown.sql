@@ -1,5 +1,6 @@
 -- Releases leases of this node whose claim's reply never arrived: owned, older than the claim's time limit, and not
--- among the held ones. They were not started, so their delivery is given back.
+-- among the held ones. They were not started, so their delivery is given back. One that became known meanwhile may have been, and
+-- activities may run under it without a row: whoever claims it finds out.
 -- Rows: at most 1000. Locks: queue rows, skipping locked ones. Index: turn_queue_owner_idx.
 -- $1 owner text
 -- $2 owner_epoch bigint
@@ -20,6 +21,7 @@ set due_at = clock_timestamp(),
     owner = null,
     owner_epoch = null,
     leased_at = null,
+    cut_off = true,
     deliveries = greatest(q.deliveries - 1, 0)
 from candidate
 where q.instance = candidate.instance

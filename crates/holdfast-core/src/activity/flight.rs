@@ -11,7 +11,7 @@ use holdfast_replay::Payload;
 use tokio::task::AbortHandle;
 
 use crate::{
-    activity::job::TryLimits,
+    activity::{job::TryLimits, rowless::Place},
     clock,
     lease::Adoption,
     limits,
@@ -37,6 +37,8 @@ pub(crate) enum Suspects {
 pub(crate) struct Flight {
     /// As claimed; the fence changes when the task is adopted under a new lease.
     pub(crate) claimed: ClaimedActivity,
+    /// Where it is written down.
+    pub(super) place: Place,
     /// Node and epoch that hold the lease.
     pub(crate) node: NodeKey,
     /// Claimed alone.
@@ -74,6 +76,7 @@ impl Flight {
     pub(super) fn new(claimed: ClaimedActivity, node: NodeKey, isolated: bool, limits: TryLimits) -> Self {
         Self {
             claimed,
+            place: Place::Row,
             node,
             isolated,
             is_last: false,
@@ -140,7 +143,11 @@ impl ActivityTable {
         if flight.settling || flight.claimed.attempt != claimed.attempt {
             return Some(Adoption::Waits { ended: flight.waiting.replace(claimed.fence) });
         }
+        if let Place::Moving(_) = flight.place {
+            return Some(Adoption::Waits { ended: flight.waiting.replace(claimed.fence) });
+        }
         let ended = std::mem::replace(&mut flight.claimed.fence, claimed.fence);
+        flight.place = Place::Row;
         flight.node = node.clone();
         Some(Adoption::GoesOn { ended })
     }
@@ -161,11 +168,27 @@ impl ActivityTable {
         self.flights.iter().find(|(_, flight)| flight.claimed.fence == fence).map(|(h, _)| *h)
     }
 
-    /// Handle and lease of a task whose body runs.
-    pub(crate) fn by_key(&self, key: &ActivityKey) -> Option<(u32, Fence)> {
+    /// Handle and lease of a task whose body runs, and whether that is its turn's.
+    pub(crate) fn by_key(&self, key: &ActivityKey) -> Option<(u32, Fence, bool)> {
         let h = *self.handles.get(key)?;
         let flight = self.flights.get(&h)?;
-        (!flight.settling).then_some((h, flight.claimed.fence))
+        let rowless = matches!(flight.place, Place::Rowless);
+        (!flight.settling).then_some((h, flight.claimed.fence, rowless))
+    }
+
+    /// Handle of a task.
+    pub(super) fn handle(&self, key: &ActivityKey) -> Option<u32> {
+        self.handles.get(key).copied()
+    }
+
+    /// A task.
+    pub(super) fn of_key(&mut self, key: &ActivityKey) -> Option<&mut Flight> {
+        self.get_mut(self.handle(key)?)
+    }
+
+    /// Whether a task is about to get its row.
+    pub(super) fn is_moving(&self, h: u32) -> bool {
+        self.flights.get(&h).is_some_and(|flight| matches!(flight.place, Place::Moving(_)))
     }
 
     /// Whether the flight still holds this lease.
@@ -194,7 +217,10 @@ impl ActivityTable {
 
     /// What was told since the last write. It stays until it is known to be stored: what ends meanwhile takes it along.
     pub(crate) fn take_beats(&mut self) -> Vec<Beat> {
-        let running = self.flights.values_mut().filter(|flight| flight.has_news && !flight.settling);
+        let running = self
+            .flights
+            .values_mut()
+            .filter(|flight| flight.has_news && !flight.settling && matches!(flight.place, Place::Row));
         let taken = running.filter_map(|flight| {
             flight.has_news = false;
             let details = flight.heartbeat.clone()?;

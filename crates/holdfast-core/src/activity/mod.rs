@@ -4,6 +4,7 @@ mod beats;
 mod flight;
 mod handing_over;
 mod job;
+mod rowless;
 mod runner;
 mod stopping;
 mod tell;

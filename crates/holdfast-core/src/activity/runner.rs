@@ -6,7 +6,7 @@
 //! length: the whole way of one task, each step of it a few lines; what can stand alone is in the files beside it.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
@@ -22,6 +22,7 @@ use crate::{
     activity::{
         flight::{ActivityTable, Flight, Suspects},
         job::{self, ended, job, limits, retry_or_end},
+        rowless::Place,
         tell,
     },
     clock,
@@ -43,7 +44,9 @@ use crate::{
 /// A task that has ended, before it is handed in.
 pub(crate) struct Ended {
     pub(crate) h: u32,
-    commit: ActivityCommit,
+    pub(super) commit: ActivityCommit,
+    /// How long it was under way.
+    pub(super) ran: Duration,
 }
 
 /// Tasks that were claimed together.
@@ -51,6 +54,8 @@ pub(crate) struct ClaimedTasks {
     pub(crate) tasks: Vec<ClaimedActivity>,
     pub(crate) node: NodeKey,
     pub(crate) isolated: bool,
+    /// They have no rows: their lease is their turn's.
+    pub(crate) rowless: bool,
     /// Before the claim was sent.
     pub(crate) asked_at: Instant,
 }
@@ -66,6 +71,10 @@ enum Ending {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ActivityLimits {
     pub(crate) slots: usize,
+    /// A lease, in ms.
+    pub(crate) lease_ms: i64,
+    /// How long a task runs without a row at most.
+    pub(crate) kept: Duration,
     pub(crate) timeout: Option<Duration>,
     pub(crate) grace: Duration,
     /// Deliveries of one task.
@@ -85,7 +94,9 @@ pub(crate) struct ActivityRunner {
     /// Slots kept for tasks that are about to be queued by turns of this process.
     reserved: AtomicUsize,
     backlog: AtomicBool,
-    results: OnceLock<Weak<dyn TakesResults>>,
+    pub(super) results: OnceLock<Weak<dyn TakesResults>>,
+    /// Names of activities that ran too long without a row when they ran last; they are registered, so there are few.
+    pub(super) slow: Mutex<BTreeSet<String>>,
     /// One sleeping task for each activity with a time limit or in its grace period; slots bound them.
     pub(super) timers: Mutex<JoinSet<()>>,
     /// Rings when a body told something that is not stored yet.
@@ -114,6 +125,7 @@ impl ActivityRunner {
             reserved: AtomicUsize::new(0),
             backlog: AtomicBool::new(false),
             results: OnceLock::new(),
+            slow: Mutex::default(),
             timers: Mutex::new(JoinSet::new()),
             beats: Notify::new(),
         }
@@ -163,14 +175,25 @@ impl ActivityRunner {
     pub(crate) fn take(self: &Arc<Self>, batch: ClaimedTasks) {
         failpoint::hit("activity.start.before");
         self.counters.worker_items_fetched.add(batch.tasks.len() as u64);
+        let rowless = batch.rowless;
         for (h, ending) in self.begin(batch) {
-            match ending {
-                Ending::Poisoned => self.poison(h),
-                Ending::Late => self.is_late(h),
-                Ending::Corrupt => self.finish(h, ActivityResult::Failed(corrupt_input())),
+            if rowless {
+                // Their turn is at it: what becomes of them is for it to hear later.
+                let runner = Arc::clone(self);
+                self.spawn(Duration::ZERO, move || runner.end_unstarted(h, ending));
+            } else {
+                self.end_unstarted(h, ending);
             }
         }
         failpoint::hit("activity.start.after");
+    }
+
+    fn end_unstarted(self: &Arc<Self>, h: u32, ending: Ending) {
+        match ending {
+            Ending::Poisoned => self.poison(h),
+            Ending::Late => self.is_late(h),
+            Ending::Corrupt => self.finish(h, ActivityResult::Failed(corrupt_input())),
+        }
     }
 
     /// Puts tasks into the table and their jobs into the outbox while it holds the table's lock. So whoever finds a task in the
@@ -180,7 +203,9 @@ impl ActivityRunner {
         let mut endings = Vec::new();
         let mut table = self.lock();
         for claimed in batch.tasks {
-            self.keeper.hold(Kind::Activity, claimed.fence, batch.asked_at);
+            if !batch.rowless {
+                self.keeper.hold(Kind::Activity, claimed.fence, batch.asked_at);
+            }
             if let Some(adoption) = table.adopt(&claimed, &batch.node) {
                 if let Some(ended) = adoption.ended() {
                     self.keeper.let_go(Kind::Activity, ended);
@@ -193,6 +218,9 @@ impl ActivityRunner {
             let is_last = claimed.deliveries >= self.limits.max_attempts;
             let mut flight = Flight::new(claimed, batch.node.clone(), batch.isolated, limits);
             flight.is_last = is_last;
+            if batch.rowless {
+                flight.place = Place::Rowless;
+            }
             if let Some(session) = &flight.claimed.session {
                 self.sessions.begin(session, batch.asked_at);
             }
@@ -217,9 +245,10 @@ impl ActivityRunner {
                 let outcome = |flight: &Flight| job::ended(flight, ActivityEnd::Completed(result));
                 match self.settling(h, outcome) {
                     Some(commit) if matches!(commit.outcome, ActivityOutcome::Ended(_)) => {
-                        ended.push(Ended { h, commit });
+                        let ran = self.note_time(h);
+                        ended.push(Ended { h, commit, ran });
                     }
-                    Some(commit) => self.hand_in(h, commit, false),
+                    Some(commit) => self.hand_in(h, commit),
                     None => {}
                 }
             }
@@ -231,7 +260,7 @@ impl ActivityRunner {
     /// Hands in the ends of one batch of answers. Those of an instance whose frame is here go to its next turn as well, and
     /// wait for it a moment, to be committed together.
     pub(crate) fn hand_in_all(self: &Arc<Self>, ended: Vec<Ended>) {
-        let taker = self.results.get().and_then(Weak::upgrade);
+        let taker = self.taker();
         let mut groups: Vec<Vec<Ended>> = Vec::new();
         let mut places: HashMap<(String, i64), usize> = HashMap::new();
         for one in ended {
@@ -249,11 +278,21 @@ impl ActivityRunner {
                     _ => None,
                 });
                 let key = &group[0].commit.key;
-                taker.take(&key.instance, key.execution, results.collect())
+                let ran = group.iter().map(|one| one.ran).max().unwrap_or_default();
+                taker.take(&key.instance, key.execution, results.collect(), ran)
             });
-            for Ended { h, commit } in group {
-                self.hand_in(h, commit, rides);
+            let (rowless, others): (Vec<_>, Vec<_>) =
+                group.into_iter().partition(|one| one.commit.rowless && !rides);
+            let key = others.first().filter(|_| !rides).map(|one| one.commit.key.clone());
+            for Ended { h, commit, .. } in others {
+                self.commit(h, commit, rides);
             }
+            if let (Some(key), Some(taker)) = (key, &taker) {
+                // What goes through the inbox waits for the end of a lease that goes on.
+                taker.tells(&key.instance, key.execution, &[]);
+                taker.settle_kept(&key.instance);
+            }
+            self.hand_in_rowless(rowless);
         }
     }
 
@@ -287,18 +326,20 @@ impl ActivityRunner {
                 self.submit(h, |flight| retry_or_end(flight, flight.timed_out.clone().unwrap_or(error)))
             }
             ActivityResult::Unregistered => {
-                let runs = self.lock().runs(h);
-                if runs && let Some(flight) = self.take_out(h) {
-                    let Flight { claimed, .. } = &flight;
-                    let delay = self.returns.push_unregistered(Kind::Activity, claimed.fence, &claimed.name);
-                    tell::unregistered(&self.provider, &flight, delay);
-                    self.provider.wakes().work();
-                }
+                let delay = {
+                    let mut table = self.lock();
+                    let Some(flight) = table.get_mut(h).filter(|flight| !flight.settling) else { return };
+                    let delay = self.returns.delay(Kind::Activity, &flight.claimed.name);
+                    tell::unregistered(&self.provider, flight, delay);
+                    delay
+                };
+                self.goes(h, Return::unregistered(delay));
+                self.provider.wakes().work();
             }
             ActivityResult::Abandoned => {
                 let runs = self.lock().runs(h);
-                if runs && let Some(flight) = self.take_out(h) {
-                    self.returns.push(Kind::Activity, flight.claimed.fence, Return::Stopped);
+                if runs {
+                    self.goes(h, Return::Stopped);
                     self.provider.wakes().work();
                 }
             }
@@ -307,7 +348,16 @@ impl ActivityRunner {
 
     fn submit(self: &Arc<Self>, h: u32, outcome: impl FnOnce(&Flight) -> ActivityOutcome) {
         if let Some(commit) = self.settling(h, outcome) {
-            self.hand_in(h, commit, false);
+            self.hand_in(h, commit);
+        }
+    }
+
+    /// Hands in what became of a task alone.
+    fn hand_in(self: &Arc<Self>, h: u32, commit: ActivityCommit) {
+        if commit.rowless {
+            self.hand_in_rowless(vec![Ended { h, commit, ran: Duration::ZERO }]);
+        } else {
+            self.commit(h, commit, false);
         }
     }
 
@@ -326,12 +376,13 @@ impl ActivityRunner {
             node: flight.node.clone(),
             outcome: outcome(flight),
             rides: false,
+            rowless: !matches!(flight.place, Place::Row),
             heartbeat: flight.heartbeat.take(),
         })
     }
 
     /// Gives a result to the committer; one that `rides` waits a moment for the turn that uses it.
-    fn hand_in(self: &Arc<Self>, h: u32, commit: ActivityCommit, rides: bool) {
+    pub(super) fn commit(self: &Arc<Self>, h: u32, commit: ActivityCommit, rides: bool) {
         let commit = ActivityCommit { rides, ..commit };
         let fence = commit.fence;
         let failed = failure(&commit.outcome);
@@ -383,7 +434,7 @@ impl ActivityRunner {
         failpoint::hit("activity.settled.after");
     }
 
-    fn count(&self, failed: Option<FailureClass>) {
+    pub(super) fn count(&self, failed: Option<FailureClass>) {
         let counter = match failed {
             None => &self.counters.activity_success,
             Some(FailureClass::Application) => &self.counters.activity_app_errors,
@@ -413,8 +464,8 @@ impl ActivityRunner {
             let payload =
                 error_payload("InfrastructureError", error.kind().code(), &error.text_without_data());
             self.submit(h, |flight| ended(flight, ActivityEnd::Failed(payload)));
-        } else if let Some(flight) = self.take_out(h) {
-            self.returns.push(Kind::Activity, flight.claimed.fence, Return::Abandoned);
+        } else {
+            self.goes(h, Return::Abandoned);
         }
     }
 
@@ -441,7 +492,7 @@ fn corrupt_input() -> Payload {
 }
 
 /// How a try failed, if it did.
-fn failure(outcome: &ActivityOutcome) -> Option<FailureClass> {
+pub(super) fn failure(outcome: &ActivityOutcome) -> Option<FailureClass> {
     match outcome {
         ActivityOutcome::Retry { .. } => Some(FailureClass::Application),
         ActivityOutcome::Ended(MessageBody::ActivityFailed { error, .. }) => {

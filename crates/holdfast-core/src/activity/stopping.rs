@@ -12,7 +12,7 @@ use holdfast_replay::Payload;
 use tokio::task::AbortHandle;
 
 use crate::{
-    activity::{ActivityRunner, flight::Flight, job::TryLimits, tell},
+    activity::{ActivityRunner, flight::Flight, job::TryLimits, rowless::Place, tell},
     clock,
     crossing::{AbortReason, ActivityResult},
     lease::{Kind, Return},
@@ -32,7 +32,10 @@ impl ActivityRunner {
     pub(crate) fn stop_all(&self) {
         let handles = self.lock().all();
         for h in handles {
-            if let Some(flight) = self.take_out(h) {
+            // One without a row goes back with its turn; one that is about to get it is freed by the goodbye.
+            if let Some(flight) = self.take_out(h)
+                && matches!(flight.place, Place::Row)
+            {
                 self.returns.push(Kind::Activity, flight.claimed.fence, Return::Stopped);
             }
         }
@@ -64,15 +67,15 @@ impl ActivityRunner {
     /// A task was cancelled by this process: its lease is gone with its row. True: this runner goes on listening.
     pub(crate) fn gone(self: &Arc<Self>, key: &ActivityKey) -> bool {
         let running = self.lock().by_key(key);
-        if let Some((h, fence)) = running
-            && self.keeper.let_go(Kind::Activity, fence)
+        if let Some((h, fence, rowless)) = running
+            && (rowless || self.keeper.let_go(Kind::Activity, fence))
         {
             self.stop(h, fence, AbortReason::Cancelled);
         }
         true
     }
 
-    fn stop(self: &Arc<Self>, h: u32, fence: Fence, reason: AbortReason) {
+    pub(super) fn stop(self: &Arc<Self>, h: u32, fence: Fence, reason: AbortReason) {
         if self.outbox.withdraw(h) {
             self.take_out(h);
             return;
@@ -169,7 +172,7 @@ impl ActivityRunner {
         self.put_timer(h, timer, |flight| &mut flight.limit);
     }
 
-    fn spawn(&self, after: Duration, then: impl FnOnce() + Send + 'static) -> AbortHandle {
+    pub(super) fn spawn(&self, after: Duration, then: impl FnOnce() + Send + 'static) -> AbortHandle {
         let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
         while timers.try_join_next().is_some() {}
         timers.spawn(async move {

@@ -244,12 +244,14 @@ impl Worker {
 
     /// Runs a batch, split as often as the server refuses a part. `Err` asks for a pause.
     async fn run_batch(&self, session: &dyn StoreSession, batch: Vec<Pending>) -> Result<(), ()> {
+        // What panicked may have been written.
+        let mut unknown = false;
         let mut parts = vec![batch];
         while let Some(part) = parts.pop() {
             let (mut items, rest): (Vec<_>, Vec<_>) = part.into_iter().map(Pending::split).unzip();
             self.note_awaited(&mut items);
             self.progress.step();
-            let again = rest.iter().any(|rest: &Rest| rest.runs > 0);
+            let again = unknown || rest.iter().any(|rest: &Rest| rest.runs > 0);
             let outcome = self.commit(session, &items, again).await;
             match outcome {
                 Ok(outcomes) => self.deliver(items, rest, outcomes),
@@ -264,6 +266,7 @@ impl Worker {
                         }
                     }
                     // A panic may have been the moment's: it is taken for an item's fault when it comes again.
+                    unknown |= error.kind() == ErrorKind::Internal;
                     let once = error.kind() == ErrorKind::Internal && part[0].runs < limits::PANIC_RUNS;
                     if !names_a_culprit(error.kind()) || part.len() == 1 && once {
                         for unfinished in parts.into_iter().rev() {
@@ -418,7 +421,8 @@ impl Worker {
 fn makes_ready(item: &CommitItem, outcome: &CommitOutcome) -> bool {
     let told = match item {
         CommitItem::Turn(turn) => {
-            let queued = turn.activities.iter().any(|task| task.lease_ms.is_none());
+            let belated = turn.belated.iter().map(|row| &row.task);
+            let queued = turn.activities.iter().chain(belated).any(|task| task.lease_ms.is_none());
             queued || !turn.sends.is_empty() || !turn.starts.is_empty() || !turn.timers.is_empty()
         }
         CommitItem::Activity(activity) => matches!(activity.outcome, ActivityOutcome::Retry { .. }),

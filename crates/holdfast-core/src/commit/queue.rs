@@ -303,9 +303,9 @@ pub(super) fn weigh(item: &CommitItem) -> usize {
 
 fn weigh_turn(turn: &TurnCommit) -> usize {
     let events: usize = turn.events.iter().map(|event| event.data.len()).sum();
-    let activities: usize = turn.activities.iter().map(|activity| activity.input.len()).sum();
-    let starts: usize = turn.starts.iter().map(|start| start.input.len()).sum();
-    events + activities + starts
+    let tasks = turn.activities.iter().chain(turn.belated.iter().map(|row| &row.task));
+    let starts = turn.starts.iter().map(|start| start.input.len());
+    events + tasks.map(|task| task.input.len()).chain(starts).sum::<usize>()
 }
 
 #[cfg(test)]

@@ -35,10 +35,10 @@ impl Riders {
         waiting.results.push(pending);
     }
 
-    /// The results that this item uses.
+    /// The results that this item uses, or that wait for a turn which does not come any more.
     pub(super) fn of(&mut self, item: &CommitItem) -> Vec<Pending> {
         match item {
-            CommitItem::Turn(turn) if !turn.results.is_empty() => {
+            CommitItem::Turn(turn) => {
                 self.waiting.remove(&turn.instance).map(|waiting| waiting.results).unwrap_or_default()
             }
             _ => Vec::new(),

@@ -16,6 +16,9 @@ pub struct LeaseConfig {
     pub worker_lock_timeout: Duration,
     /// For activity leases of 15 s and more: renewed this long before the end; less than the lease. Default: 5 s.
     pub worker_lock_renewal_buffer: Duration,
+    /// How long an activity runs under the lease of its turn before it gets a row; at most a quarter of that lease. 0: at once.
+    /// Default: 250 ms.
+    pub activity_row_delay: Duration,
     /// Deliveries of one item before it is poisoned; at least 1. Default: 10.
     pub max_attempts: u32,
     /// Added to the lease of the second delivery; doubles from there. Default: 1 s.
@@ -31,6 +34,7 @@ impl Default for LeaseConfig {
             orchestrator_lock_renewal_buffer: Duration::from_secs(2),
             worker_lock_timeout: Duration::from_secs(30),
             worker_lock_renewal_buffer: Duration::from_secs(5),
+            activity_row_delay: Duration::from_millis(250),
             max_attempts: 10,
             retry_backoff_base: Duration::from_secs(1),
             retry_backoff_max: Duration::from_secs(60),
@@ -38,7 +42,17 @@ impl Default for LeaseConfig {
     }
 }
 
+/// Shorter than this no lease goes on.
+const LEAST_KEPT: Duration = Duration::from_millis(10);
+
 impl LeaseConfig {
+    /// How long the lease of a turn goes on for activities without a row; zero when none does. Below [`LEAST_KEPT`] it would cost more
+    /// than it saves.
+    pub fn kept(&self) -> Duration {
+        let kept = self.activity_row_delay.min(self.orchestrator_lock_timeout / 4);
+        if kept < LEAST_KEPT { Duration::ZERO } else { kept }
+    }
+
     /// Lengths of one lease as the store wants them.
     pub fn renewal(&self, lease: Duration) -> RenewRequest {
         RenewRequest {
@@ -59,6 +73,7 @@ impl LeaseConfig {
             self.worker_lock_timeout,
             self.worker_lock_renewal_buffer,
         )?;
+        rule::bounded("activityRowDelayMs", self.activity_row_delay)?;
         if self.max_attempts == 0 {
             return Err(invalid("maxAttempts", 0, "at least 1"));
         }

@@ -403,7 +403,7 @@ impl Claimer {
         let (turns, activities) = join(turns, activities).await;
         self.tell_if_slow(&memory.latency, clock::since(asked_at));
         // What one queue gave is held also when the other failed.
-        let (turns, turns_failed) = split(turns);
+        let (mut turns, turns_failed) = split(turns);
         let (mut tasks, tasks_failed) = activities;
         let filled = |count: usize, of: usize| of > 0 && count == of;
         if turns_wanted && !wanted.isolated {
@@ -420,6 +420,7 @@ impl Claimer {
         };
         self.provider.counters().turns_claimed.add(turns.len() as u64);
         self.provider.counters().activities_claimed.add(tasks.len() as u64);
+        self.give_back_foreign(&mut turns);
         let fences = turns.iter().map(|claimed| claimed.fence).collect();
         let gone_turns = self.fenced_meanwhile(session, &node, Kind::Turn, fences, asked_at);
         let fences = tasks.iter().map(|claimed| claimed.fence).collect();
@@ -429,7 +430,13 @@ impl Claimer {
             let gone = gone_tasks.await;
             tasks.retain(|claimed| !gone.contains(&claimed.fence));
             if !tasks.is_empty() {
-                self.activities.take(ClaimedTasks { tasks, node: node.clone(), isolated, asked_at });
+                self.activities.take(ClaimedTasks {
+                    tasks,
+                    node: node.clone(),
+                    isolated,
+                    rowless: false,
+                    asked_at,
+                });
             }
         };
         let take_turns = async {

@@ -17,7 +17,7 @@ use crate::{
     failpoint,
     lease::{Kind, Return, Returned},
     pool::CallerClass,
-    store::Fence,
+    store::{Fence, turn::ClaimedTurn},
 };
 
 /// What a claimer gives back beside its rounds; dropped half way it is collected still.
@@ -78,6 +78,18 @@ impl Claimer {
         }
     }
 
+    /// How new a history is whose lease was cut off, a claim does not ask: what this node does not replay is left to others.
+    pub(super) fn give_back_foreign(&self, turns: &mut Vec<ClaimedTurn>) {
+        let replay = self.config.dispatch.replay_versions.range();
+        let newer = |version: i64| !(replay.min..=replay.max).contains(&version);
+        let foreign =
+            |claimed: &mut ClaimedTurn| claimed.cut_off && claimed.replay_version.is_some_and(newer);
+        for claimed in turns.extract_if(.., foreign) {
+            let delay = self.returns.delay(Kind::Turn, &claimed.name);
+            self.returns.push(Kind::Turn, claimed.fence, Return::unregistered(delay));
+        }
+    }
+
     /// A round that panicked may hold leases of work that never was in progress.
     pub(super) fn return_orphans(&self) {
         let mut known: HashSet<Fence> = self.turns.fences().into_iter().collect();
@@ -114,6 +126,7 @@ impl Claimer {
             session.abandon_turns(&node, &turns, at_once).await?;
             session.abandon_activities(&node, &tasks, at_once).await?;
         }
+        session.cut_off_turns(&node, &fences(Kind::Turn, Return::CutOff)).await?;
         Ok(())
     }
 }

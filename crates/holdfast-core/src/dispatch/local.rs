@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, PoisonError, Weak},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use holdfast_replay::MessageBody;
@@ -12,16 +12,16 @@ use tokio::sync::watch;
 
 use crate::{
     activity::{ActivityRunner, ClaimedTasks},
-    clock::Moment,
+    clock::{self, Moment},
     config::ms,
     dispatch::Handlers,
     lease::{TakesResults, TakesStarts, TakesTasks},
     liveness::{Claiming, Node, Standing},
     notify::LocalSlots,
     store::{
-        NodeKey, TagFilter,
+        ActivityKey, NodeKey, TagFilter,
         activity::ClaimedActivity,
-        commit::{NewActivity, Start, StartLease},
+        commit::{BelatedActivity, HandedTask, NewActivity, Start, StartLease},
         turn::ClaimedTurn,
     },
     turn::TurnRunner,
@@ -76,9 +76,17 @@ impl FreeSlots {
 }
 
 impl TakesTasks for FreeSlots {
+    fn claims(&self) -> bool {
+        LocalSlots::claims(self)
+    }
+
+    fn is_slow(&self, name: &str) -> bool {
+        self.activities.is_slow(name)
+    }
+
     fn reserve(&self, task: &NewActivity) -> Option<i64> {
         let takes = task.session.is_none()
-            && self.claims()
+            && LocalSlots::claims(self)
             && self.runs_activity(&task.name, task.tag.as_deref())
             && self.activities.reserve();
         takes.then_some(self.lease_ms)
@@ -90,7 +98,25 @@ impl TakesTasks for FreeSlots {
 
     fn take(&self, tasks: Vec<ClaimedActivity>, node: NodeKey, asked_at: Instant) {
         self.activities.count_claimed(tasks.len());
-        self.activities.take(ClaimedTasks { tasks, node, isolated: false, asked_at });
+        self.activities.take(ClaimedTasks { tasks, node, isolated: false, rowless: false, asked_at });
+    }
+
+    fn take_rowless(&self, tasks: Vec<ClaimedActivity>, node: NodeKey) {
+        self.activities.count_claimed(tasks.len());
+        let asked_at = clock::now();
+        self.activities.take(ClaimedTasks { tasks, node, isolated: false, rowless: true, asked_at });
+    }
+
+    fn move_out(&self, keys: Vec<ActivityKey>) -> Vec<BelatedActivity> {
+        self.activities.move_out(keys, self.lease_ms)
+    }
+
+    fn moved(&self, keys: Vec<ActivityKey>, handed: &[HandedTask], node: &NodeKey, asked_at: Instant) {
+        self.activities.moved(keys, handed, node, asked_at);
+    }
+
+    fn lose(&self, keys: Vec<ActivityKey>) {
+        self.activities.lose(keys);
     }
 }
 
@@ -100,7 +126,7 @@ impl TakesStarts for FreeSlots {
             None => self.orchestrations.contains(&start.name),
             Some(version) => self.versions.contains(&format!("{}@{version}", start.name)),
         };
-        (runs && self.claims() && self.turns.reserve()).then(|| StartLease {
+        (runs && LocalSlots::claims(self) && self.turns.reserve()).then(|| StartLease {
             node: self.node.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             lease_ms: self.turn_lease_ms,
         })
@@ -111,13 +137,25 @@ impl TakesStarts for FreeSlots {
     }
 
     fn take(&self, turn: ClaimedTurn, node: NodeKey, asked_at: Instant) {
-        self.turns.begin_started(turn, &node, asked_at, self.claims());
+        self.turns.begin_started(turn, &node, asked_at, LocalSlots::claims(self));
     }
 }
 
 impl TakesResults for FreeSlots {
-    fn take(&self, instance: &str, execution: i64, results: Vec<(i32, MessageBody)>) -> bool {
-        self.claims() && self.turns.begin(instance, execution, results)
+    fn take(&self, instance: &str, execution: i64, results: Vec<(i32, MessageBody)>, ran: Duration) -> bool {
+        LocalSlots::claims(self) && self.turns.begin(instance, execution, results, ran)
+    }
+
+    fn tells(&self, instance: &str, execution: i64, events: &[i32]) -> Vec<i32> {
+        self.turns.tells(instance, execution, events)
+    }
+
+    fn goes_back(&self, key: &ActivityKey, row: BelatedActivity) -> bool {
+        self.turns.goes_back(key, row)
+    }
+
+    fn settle_kept(&self, instance: &str) {
+        self.turns.settle_kept(instance);
     }
 }
 

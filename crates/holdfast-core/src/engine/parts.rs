@@ -19,7 +19,7 @@ use crate::{
     limits,
     provider::Provider,
     telemetry::{Backoff, Counters, Gauges, Level, Progress},
-    turn::TurnRunner,
+    turn::{self, TurnRunner},
 };
 
 /// A part that ran this long before it panicked begins with a short pause again.
@@ -31,7 +31,7 @@ pub(super) fn keep_house(
     parts: &mut JoinSet<()>,
     provider: &Arc<Provider>,
     config: &EngineConfig,
-    activities: &Arc<ActivityRunner>,
+    (turns, activities): (&Arc<TurnRunner>, &Arc<ActivityRunner>),
     stop: &watch::Receiver<bool>,
 ) -> Arc<Gauges> {
     let gauges = Arc::<Gauges>::default();
@@ -43,6 +43,10 @@ pub(super) fn keep_house(
     let (swept, retention, stop_sweep) = (Arc::clone(provider), config.retention.clone(), stop.clone());
     parts.spawn(keep_running(Arc::clone(provider), "sweeper", move |_| {
         Sweeper::new(Arc::clone(&swept), retention.clone()).run(stop_sweep.clone())
+    }));
+    let (kept, stop_kept) = (Arc::clone(turns), stop.clone());
+    parts.spawn(keep_running(Arc::clone(provider), "end of leases that go on", move |_| {
+        turn::end_kept(Arc::clone(&kept), stop_kept.clone())
     }));
     let (told, stop_beats) = (Arc::clone(activities), stop.clone());
     parts.spawn(keep_running(Arc::clone(provider), "writer of heartbeats", move |_| {

@@ -8,7 +8,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use holdfast_replay::MessageBody;
@@ -16,15 +16,21 @@ use holdfast_replay::MessageBody;
 use crate::{
     clock,
     store::{
-        Fence, NodeKey,
+        ActivityKey, Fence, NodeKey,
         activity::ClaimedActivity,
-        commit::{CommitOutcome, NewActivity, Start, StartLease},
+        commit::{BelatedActivity, CommitOutcome, HandedTask, NewActivity, Start, StartLease},
         turn::{ClaimedTurn, TurnStart},
     },
 };
 
 /// Takes activities at once.
 pub trait TakesTasks: Send + Sync {
+    /// Whether anything new is begun here.
+    fn claims(&self) -> bool;
+
+    /// Whether an activity of this name ran too long without a row when it ran last.
+    fn is_slow(&self, name: &str) -> bool;
+
     /// Keeps a slot for a task that is about to be queued; its lease in ms, or `None` when it goes through the queue.
     fn reserve(&self, task: &NewActivity) -> Option<i64>;
 
@@ -33,6 +39,18 @@ pub trait TakesTasks: Send + Sync {
 
     /// Tasks that were queued under a lease of this node.
     fn take(&self, tasks: Vec<ClaimedActivity>, node: NodeKey, asked_at: Instant);
+
+    /// Tasks without a row, under the lease of their turn.
+    fn take_rowless(&self, tasks: Vec<ClaimedActivity>, node: NodeKey);
+
+    /// Tasks without a row that are about to get one, with a lease: their ends wait for it.
+    fn move_out(&self, keys: Vec<ActivityKey>) -> Vec<BelatedActivity>;
+
+    /// These have their rows now; those without a lease are not this node's any more.
+    fn moved(&self, keys: Vec<ActivityKey>, handed: &[HandedTask], node: &NodeKey, asked_at: Instant);
+
+    /// The lease under which these ran without a row is not this node's any more.
+    fn lose(&self, keys: Vec<ActivityKey>);
 }
 
 /// Begins the first turns of new instances at once.
@@ -112,6 +130,8 @@ fn first_turn(start: &Start, fence: Fence, now_ms: i64) -> ClaimedTurn {
         execution: 1,
         history_len: 0,
         parked: false,
+        cut_off: false,
+        replay_version: None,
         last_fence: Fence(0),
         start: Some(TurnStart { input: start.input.clone(), carried: None, custom_status: None }),
         unread: false,
@@ -122,9 +142,20 @@ fn first_turn(start: &Start, fence: Fence, now_ms: i64) -> ClaimedTurn {
 
 /// Takes results at once.
 pub trait TakesResults: Send + Sync {
-    /// Begins the next turn of an instance with results that are about to be committed; false when they go through the
-    /// inbox.
-    fn take(&self, instance: &str, execution: i64, results: Vec<(i32, MessageBody)>) -> bool;
+    /// Begins the next turn of an instance with results that are about to be committed, of activities that ran for so long at
+    /// most; false when they go through the inbox.
+    fn take(&self, instance: &str, execution: i64, results: Vec<(i32, MessageBody)>, ran: Duration) -> bool;
+
+    /// Activities without a row whose results are about to go through the inbox: those that run under a lease of this node
+    /// still, which from here on ends as soon as it can.
+    fn tells(&self, instance: &str, execution: i64, events: &[i32]) -> Vec<i32>;
+
+    /// An activity without a row that ended without a result: it gets its row with the end of the lease. False when it does
+    /// not run under a lease of this node any more.
+    fn goes_back(&self, key: &ActivityKey, row: BelatedActivity) -> bool;
+
+    /// Ends the lease that such activities ran under, unless a turn of their instance is in progress, which does.
+    fn settle_kept(&self, instance: &str);
 }
 
 /// Slots kept for tasks that are about to be queued. They are free again when it is dropped.
@@ -144,6 +175,14 @@ impl Reserved {
             slots += usize::from(task.lease_ms.is_some());
         }
         Self { taker: Some(taker), slots: AtomicUsize::new(slots) }
+    }
+
+    /// Gives over what runs under the lease of its turn.
+    pub fn give_rowless(&self, tasks: Vec<ClaimedActivity>, node: NodeKey) {
+        self.free();
+        if let Some(taker) = &self.taker {
+            taker.take_rowless(tasks, node);
+        }
     }
 
     /// Gives over what was queued under a lease.

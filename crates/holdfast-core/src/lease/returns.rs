@@ -22,6 +22,9 @@ pub enum Return {
     Unregistered(u64),
     /// Its result cannot be stored: the delivery counts, and it is due when its lease would have ended, with back-off.
     Abandoned,
+    /// A turn's, under which activities ran without a row: the delivery counts, it is due at once, and whoever claims it finds
+    /// them.
+    CutOff,
 }
 
 impl Return {
@@ -29,8 +32,13 @@ impl Return {
     pub fn delay(self) -> Option<u64> {
         match self {
             Self::Unregistered(delay) => Some(delay),
-            Self::Unstarted | Self::Stopped | Self::Abandoned => None,
+            Self::Unstarted | Self::Stopped | Self::Abandoned | Self::CutOff => None,
         }
+    }
+
+    /// For want of a handler, for so long.
+    pub fn unregistered(delay: Duration) -> Self {
+        Self::Unregistered(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX))
     }
 }
 
@@ -65,12 +73,9 @@ impl Returns {
         Self { leases: Mutex::default(), delays }
     }
 
-    /// Adds one whose name has no handler here, and says how long it stays away.
-    pub fn push_unregistered(&self, kind: Kind, fence: Fence, name: &str) -> Duration {
-        let delay = self.delays.met(kind, name);
-        let ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        self.push(kind, fence, Return::Unregistered(ms));
-        delay
+    /// How long something whose name has no handler here stays away; it was met once more.
+    pub fn delay(&self, kind: Kind, name: &str) -> Duration {
+        self.delays.met(kind, name)
     }
 
     /// Adds one.

@@ -58,9 +58,11 @@ impl Taking<'_> {
     fn results_of(&mut self, turn: &TurnCommit) -> u32 {
         let again = matches!(turn.end, Some(TurnEnd::ContinuedAsNew { .. }));
         let again = if again { self.turn(&turn.instance, Some(&turn.name)) } else { 0 };
+        let belated = turn.belated.iter().map(|row| &row.task);
         let activities = sum(turn
             .activities
             .iter()
+            .chain(belated)
             .filter(queued)
             .map(|task| self.activity(&task.name, task.tag.as_deref())));
         let sends = sum(turn.sends.iter().map(|send| self.turn(&send.instance, None)));

@@ -1,11 +1,16 @@
 //! Statements of the model that change leases of both queues: claims, renewals, releases, recovery.
+//! length: both queues take the same steps, which read side by side.
 
 use std::collections::BTreeSet;
 
-use super::model::{ActivityRow, LeaseRow, Model, Mutant, TurnRow};
+use super::{
+    commit::turns,
+    model::{ActivityRow, LeaseRow, Model, Mutant, TurnRow},
+};
 use crate::store::{
     ActivityKey, Fence, NodeKey, TagFilter,
     activity::{ClaimedActivity, Lane, Terms},
+    commit::{CommitItem, TurnCommit},
     replay_version::ReplayRange,
     turn::{ClaimRequest, ClaimedTurn, RenewRequest, TurnStart},
 };
@@ -155,6 +160,7 @@ impl Model {
 
     fn claim_turn(&mut self, id: String, wanted: &Wanted, started: i64) -> ClaimedTurn {
         let mut row = self.turns[&id].clone();
+        row.cut_off = row.is_behind();
         self.take(&mut row.lease, wanted, started);
         self.turns.insert(id.clone(), row.clone());
         self.dirty.insert(id.clone());
@@ -164,10 +170,12 @@ impl Model {
             deliveries: row.lease.deliveries,
             poisoned: row.lease.deliveries > wanted.max_attempts,
             name: row.name.clone().unwrap_or_default(),
-            version: row.version.clone(),
+            version: row.version.clone().or(instance.version.filter(|_| row.cut_off)),
             execution: row.execution,
             history_len: row.history_len,
             parked: row.parked,
+            cut_off: row.cut_off,
+            replay_version: row.replay_version.max(instance.replay_version.filter(|_| row.cut_off)),
             last_fence: Fence(row.lease.last_fence),
             start: (row.history_len == 0).then(|| TurnStart {
                 input: instance.input.clone(),
@@ -240,6 +248,18 @@ impl Model {
         which: impl Fn(&LeaseRow) -> bool,
         change: impl Fn(&mut Self, &mut LeaseRow),
     ) -> Vec<i64> {
+        self.change_rows(turns, skip_locked, false, which, change)
+    }
+
+    /// The same; `cuts_off` marks turns whose lease ended unsettled.
+    fn change_rows(
+        &mut self,
+        turns: bool,
+        skip_locked: bool,
+        cuts_off: bool,
+        which: impl Fn(&LeaseRow) -> bool,
+        change: impl Fn(&mut Self, &mut LeaseRow),
+    ) -> Vec<i64> {
         let mut fences = Vec::new();
         if turns {
             let ids: Vec<String> = self.turns.keys().cloned().collect();
@@ -249,6 +269,7 @@ impl Model {
                 }
                 let mut row = self.turns[&id].clone();
                 change(self, &mut row.lease);
+                row.cut_off |= cuts_off && self.mutant != Mutant::Unmarked;
                 fences.push(row.lease.fence);
                 self.turns.insert(id.clone(), row);
                 self.dirty.insert(id);
@@ -313,11 +334,27 @@ impl Model {
         lease.deliveries = (lease.deliveries - 1).max(0);
     }
 
+    pub(super) fn cut_off(&mut self, node: &NodeKey, fences: &[Fence]) -> u64 {
+        self.give_up(true, true, node, fences, true)
+    }
+
     pub(super) fn abandon(&mut self, turns: bool, node: &NodeKey, fences: &[Fence], at_once: bool) -> u64 {
+        self.give_up(turns, false, node, fences, at_once)
+    }
+
+    fn give_up(
+        &mut self,
+        turns: bool,
+        cuts_off: bool,
+        node: &NodeKey,
+        fences: &[Fence],
+        at_once: bool,
+    ) -> u64 {
         let fences = numbers(fences);
-        let abandoned = self.change(
+        let abandoned = self.change_rows(
             turns,
             false,
+            cuts_off,
             |lease| held(lease, node, &fences),
             |model, lease| {
                 if at_once {
@@ -342,7 +379,39 @@ impl Model {
         let unknown = |lease: &LeaseRow| {
             lease.is_owned_by(node) && lease.leased_at < started - older_ms && !known.contains(&lease.fence)
         };
-        self.change(turns, true, unknown, Self::give_back).len() as u64
+        self.change_rows(turns, true, true, unknown, Self::give_back).len() as u64
+    }
+
+    /// The lease that the node of a settled turn gets again, when its row is there and no message waits.
+    pub(super) fn retake_turn(&mut self, turn: &TurnCommit) -> Option<Fence> {
+        let lease_ms = turn.retake_ms.filter(|_| self.is_node(&turn.node))?;
+        let waits = |row: &TurnRow| row.lease.owner.is_none() && row.lease.due_at > self.now;
+        self.turns.get(&turn.instance).filter(|row| waits(row))?;
+        let (fence, now) = (self.next_fence(), self.now);
+        let row = self.turns.get_mut(&turn.instance)?;
+        row.lease.fence = fence;
+        row.lease.owner = Some((turn.node.id.clone(), turn.node.epoch));
+        row.lease.leased_at = now;
+        row.lease.deliveries += 1;
+        row.lease.due_at = now + lease_ms;
+        Some(Fence(fence))
+    }
+
+    /// A lease that an earlier run of a turn got again, and nobody heard of.
+    pub(super) fn release_retaken(&mut self, items: &[CommitItem]) {
+        for (_, turn) in turns(items).filter(|(_, turn)| turn.retake_ms.is_some()) {
+            let taken =
+                |row: &TurnRow| row.lease.last_fence == turn.fence.0 && row.lease.is_owned_by(&turn.node);
+            if !self.turns.get(&turn.instance).is_some_and(taken) {
+                continue;
+            }
+            let (fence, now) = (self.next_fence(), self.now);
+            let Some(row) = self.turns.get_mut(&turn.instance) else { continue };
+            row.lease.disown();
+            (row.lease.fence, row.lease.due_at, row.cut_off) = (fence, now, true);
+            row.lease.deliveries = (row.lease.deliveries - 1).max(0);
+            self.dirty.insert(turn.instance.clone());
+        }
     }
 
     /// What a dead node held is free and suspect.
@@ -354,7 +423,7 @@ impl Model {
                 row.lost_by = row.lease.owner.as_ref().map(|(id, _)| id.clone());
             }
         }
-        let recovered = self.change(turns, true, lost, |model, lease| {
+        let recovered = self.change_rows(turns, true, true, lost, |model, lease| {
             lease.due_at = model.now;
             lease.disown();
             lease.isolated = true;
@@ -363,8 +432,9 @@ impl Model {
     }
 
     pub(super) fn free(&mut self, turns: bool, node: &NodeKey) {
-        self.change(
+        self.change_rows(
             turns,
+            true,
             true,
             |lease| lease.is_owned_by(node),
             |model, lease| {

@@ -13,8 +13,8 @@ use crate::{
     store::{
         ActivityKey, Fence,
         commit::{
-            ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, HandedTask, RIDE_PATIENCE_MS, Send,
-            SettledTurn, TurnCommit, TurnEnd,
+            ActivityCommit, ActivityOutcome, BelatedActivity, CommitItem, CommitOutcome, HandedTask,
+            NewActivity, RIDE_PATIENCE_MS, Send, SettledTurn, TurnCommit, TurnEnd,
         },
         replay_version,
     },
@@ -31,9 +31,10 @@ impl Model {
         if again && self.mutant != Mutant::Forgetful {
             self.find_settled(items, &mut decided);
             self.release_handed(items);
+            self.release_retaken(items);
             self.release_begun(items);
         }
-        let ended = self.end_activities(items);
+        let ended = self.end_activities(items, &decided);
         let used_up = self.decide(items, &ended, again, &mut decided);
         let standing: Vec<Standing<'_>> =
             turns(items).filter(|(index, _)| decided[*index].is_none()).collect();
@@ -64,11 +65,23 @@ impl Model {
         self.turns.get(&turn.instance).is_some_and(|row| self.stands(&row.lease, turn.fence, &turn.node))
     }
 
-    /// The rows of activities that end go, where their leases stand.
-    fn end_activities(&mut self, items: &[CommitItem]) -> BTreeMap<ActivityKey, usize> {
+    /// The rows of activities that end go, where their leases stand. One without a row ends under the lease of its turn.
+    fn end_activities(
+        &mut self,
+        items: &[CommitItem],
+        decided: &[Option<CommitOutcome>],
+    ) -> BTreeMap<ActivityKey, usize> {
         let mut ended = BTreeMap::new();
         for (index, item) in items.iter().enumerate() {
             let CommitItem::Activity(activity) = item else { continue };
+            if rowless(item).is_some() {
+                let row = self.turns.get(&activity.key.instance);
+                let held = row.is_some_and(|row| self.stands(&row.lease, activity.fence, &activity.node));
+                if held && decided[index].is_none() {
+                    ended.insert(activity.key.clone(), index);
+                }
+                continue;
+            }
             let row = self.activities.get(&activity.key);
             let held = row.is_some_and(|row| self.stands(&row.lease, activity.fence, &activity.node));
             if matches!(activity.outcome, ActivityOutcome::Ended(_)) && held {
@@ -173,6 +186,7 @@ impl Model {
                 row.lease.disown();
                 row.lease.due_at = now;
                 row.lease.deliveries = (row.lease.deliveries - 1).max(0);
+                row.cut_off = true;
             }
             decided[index] = Some(CommitOutcome::Yielded);
         }
@@ -180,40 +194,52 @@ impl Model {
 
     fn find_settled(&self, items: &[CommitItem], decided: &mut [Option<CommitOutcome>]) {
         for (index, item) in items.iter().enumerate() {
-            let (settled, more_work) = match item {
-                CommitItem::Turn(turn) => {
-                    // What it took is given back.
-                    let took = turn.activities.iter().any(|task| task.lease_ms.is_some());
-                    (self.was_turn_settled(turn), took)
+            let found = match item {
+                CommitItem::Turn(turn) if self.was_kept(turn) => Some(CommitOutcome::Kept),
+                // What it took is given back.
+                CommitItem::Turn(turn) if self.was_turn_settled(turn) => {
+                    let more_work = turn.retake_ms.is_some() || !taken(turn).is_empty();
+                    Some(CommitOutcome::Done { more_work })
                 }
-                CommitItem::Activity(activity) => (self.was_settled(activity), false),
-                _ => (false, false),
+                CommitItem::Activity(activity) if self.was_settled(activity) => {
+                    Some(CommitOutcome::Done { more_work: false })
+                }
+                _ => None,
             };
-            if settled && decided[index].is_none() {
-                decided[index] = Some(CommitOutcome::Done { more_work });
+            if decided[index].is_none() {
+                decided[index] = found;
             }
         }
     }
 
-    /// What an earlier run of a turn leased to its node is given back, unstarted.
+    /// What an earlier run of a turn leased to its node is given back, unstarted if it got its row before its body ran.
     fn release_handed(&mut self, items: &[CommitItem]) {
         for (_, turn) in turns(items) {
             let settled = self.turns.get(&turn.instance).is_some_and(|row| row.lease.fence != turn.fence.0);
-            for task in turn.activities.iter().filter(|task| settled && task.lease_ms.is_some()) {
+            for (task, deliveries) in taken(turn).into_iter().filter(|_| settled) {
                 let (key, now) = (key_of(turn, task.event), self.now);
-                let taken =
-                    |row: &ActivityRow| row.lease.is_owned_by(&turn.node) && row.lease.deliveries == 1;
-                if !self.activities.get(&key).is_some_and(taken) {
+                let as_leased = |row: &ActivityRow| {
+                    row.lease.is_owned_by(&turn.node) && row.lease.deliveries == deliveries.max(1)
+                };
+                if !self.activities.get(&key).is_some_and(as_leased) {
                     continue;
                 }
                 let fence = self.next_fence();
                 if let Some(row) = self.activities.get_mut(&key) {
                     row.lease.disown();
-                    (row.lease.due_at, row.lease.deliveries, row.lease.fence) = (now, 0, fence);
+                    (row.lease.due_at, row.lease.deliveries, row.lease.fence) = (now, deliveries, fence);
                 }
                 self.dirty.insert(key.instance);
             }
         }
+    }
+
+    /// A turn whose lease goes on and whose events are there.
+    fn was_kept(&self, turn: &TurnCommit) -> bool {
+        let holds = self.turns.get(&turn.instance).is_some_and(|row| row.lease.fence == turn.fence.0);
+        let recorded = self.events(&turn.instance, turn.execution).len();
+        let first = turn.events.first().filter(|_| turn.keeps);
+        holds && first.is_some_and(|event| event.id.0 as usize <= recorded)
     }
 
     pub(super) fn was_turn_settled(&self, turn: &TurnCommit) -> bool {
@@ -282,6 +308,7 @@ impl Model {
 
     pub(super) fn was_settled(&self, activity: &ActivityCommit) -> bool {
         match self.activities.get(&activity.key).map(|row| &row.lease) {
+            _ if activity.rowless => self.is_answered(&activity.key),
             Some(lease) if lease.fence == activity.fence.0 => false,
             Some(lease) if lease.last_fence == activity.fence.0 => true,
             _ if activity.key.execution == 0 => self.was_standalone_settled(activity),
@@ -343,30 +370,8 @@ impl Model {
         let mut handed: BTreeMap<String, Vec<HandedTask>> = BTreeMap::new();
         for (_, turn) in standing {
             for task in &turn.activities {
-                let mut lease = LeaseRow { due_at: self.now, ..LeaseRow::default() };
-                if let Some(lease_ms) = task.lease_ms.filter(|_| self.is_node(&turn.node)) {
-                    lease.due_at += lease_ms;
-                    lease.fence = self.next_fence();
-                    lease.owner = Some((turn.node.id.clone(), turn.node.epoch));
-                    lease.leased_at = self.now;
-                    lease.deliveries = 1;
-                    let (event, fence) = (task.event, Fence(lease.fence));
-                    let task = HandedTask { event, fence, scheduled_at_ms: self.now };
-                    handed.entry(turn.instance.clone()).or_default().push(task);
-                }
-                let row = ActivityRow {
-                    lease,
-                    name: task.name.clone(),
-                    input: task.input.clone(),
-                    attempt: 1,
-                    retry: task.retry.clone(),
-                    timeout_ms: task.timeout_ms,
-                    tag: task.tag.clone(),
-                    session: task.session.clone(),
-                    orchestration: Some((turn.name.clone(), turn.version.clone())),
-                    scheduled_at: self.now,
-                    ..ActivityRow::default()
-                };
+                let lease = LeaseRow { due_at: self.now, ..LeaseRow::default() };
+                let row = self.queued(turn, task, lease, &mut handed);
                 if self.activities.insert(key_of(turn, task.event), row).is_some() {
                     self.wrong
                         .push(("I3", format!("{} queues activity {} twice", turn.instance, task.event)));
@@ -375,6 +380,9 @@ impl Model {
                         "duplicate key value violates activity_queue_pkey",
                     ));
                 }
+            }
+            for belated in &turn.belated {
+                self.queue_belated(turn, belated, &mut handed);
             }
             for timer in &turn.timers {
                 let source = EventId(timer.event.unsigned_abs());
@@ -386,6 +394,63 @@ impl Model {
         Ok(handed)
     }
 
+    /// A task as it is queued, leased to the node of its turn where the turn says so.
+    fn queued(
+        &mut self,
+        turn: &TurnCommit,
+        task: &NewActivity,
+        mut lease: LeaseRow,
+        handed: &mut BTreeMap<String, Vec<HandedTask>>,
+    ) -> ActivityRow {
+        if let Some(lease_ms) = lease_ms(turn, task).filter(|_| self.is_node(&turn.node)) {
+            lease.due_at = self.now + lease_ms;
+            lease.fence = self.next_fence();
+            lease.owner = Some((turn.node.id.clone(), turn.node.epoch));
+            lease.leased_at = self.now;
+            lease.deliveries += 1;
+            let (event, fence) = (task.event, Fence(lease.fence));
+            let task = HandedTask { event, fence, scheduled_at_ms: self.now };
+            handed.entry(turn.instance.clone()).or_default().push(task);
+        }
+        ActivityRow {
+            lease,
+            name: task.name.clone(),
+            input: task.input.clone(),
+            attempt: 1,
+            retry: task.retry.clone(),
+            timeout_ms: task.timeout_ms,
+            tag: task.tag.clone(),
+            session: task.session.clone(),
+            orchestration: Some((turn.name.clone(), turn.version.clone())),
+            scheduled_at: self.now,
+            ..ActivityRow::default()
+        }
+    }
+
+    /// A task that was scheduled without a row, unless it has one, or a result that its instance was told.
+    fn queue_belated(
+        &mut self,
+        turn: &TurnCommit,
+        belated: &BelatedActivity,
+        handed: &mut BTreeMap<String, Vec<HandedTask>>,
+    ) {
+        let BelatedActivity { task, attempt, deliveries, delay_ms, heartbeat, isolated } = belated;
+        let key = key_of(turn, task.event);
+        if self.activities.contains_key(&key) || self.result_of(turn, task.event).is_some() {
+            return;
+        }
+        let due_at = self.now + delay_ms.max(&0);
+        let lease = LeaseRow { due_at, deliveries: *deliveries, isolated: *isolated, ..LeaseRow::default() };
+        let mut row = self.queued(turn, task, lease, handed);
+        // Its body runs, whether its node has a row or not.
+        row.lease.deliveries = deliveries + i32::from(lease_ms(turn, task).is_some());
+        row.attempt = *attempt;
+        row.heartbeat_at = heartbeat.as_ref().map(|_| self.now);
+        row.heartbeat.clone_from(heartbeat);
+        self.activities.insert(key, row);
+        self.dirty.insert(turn.instance.clone());
+    }
+
     fn settle_turns(
         &mut self,
         items: &[CommitItem],
@@ -395,9 +460,16 @@ impl Model {
     ) {
         let ends = |turn: &TurnCommit| !matches!(turn.end, None | Some(TurnEnd::ContinuedAsNew { .. }));
         for (index, turn) in standing.iter().filter(|(_, turn)| !ends(turn)) {
+            if turn.keeps {
+                outcomes[*index] = CommitOutcome::Kept;
+                continue;
+            }
             let handed = handed.remove(&turn.instance).unwrap_or_default();
-            let (more_work, next) = self.settle_turn(turn);
-            let settled = SettledTurn { more_work, next, now_ms: self.now, handed };
+            let (more_work, settled) = self.settle_turn(turn);
+            let retaken = self.retake_turn(turn);
+            let next = retaken.unwrap_or(settled);
+            let settled =
+                SettledTurn { more_work, next, now_ms: self.now, handed, retaken: retaken.is_some() };
             outcomes[*index] = CommitOutcome::Settled(settled);
         }
         for (index, turn) in standing.iter().filter(|(_, turn)| ends(turn)) {
@@ -429,7 +501,10 @@ impl Model {
         let fence = self.next_fence();
         self.dirty.insert(turn.instance.clone());
         let Some(row) = self.turns.get_mut(&turn.instance) else { return (false, Fence(fence)) };
-        let progress = !turn.consumed.is_empty() || !turn.events.is_empty() || turn.park.is_some();
+        let progress = !turn.consumed.is_empty()
+            || !turn.events.is_empty()
+            || turn.park.is_some()
+            || turn.history_len > row.history_len;
         row.lease = LeaseRow {
             due_at,
             fence,
@@ -438,6 +513,7 @@ impl Model {
             ..LeaseRow::default()
         };
         row.parked = turn.park.is_some();
+        row.cut_off &= row.parked;
         row.starts_at = None;
         row.replay_version = row.replay_version.max(Some(replay_version::current()));
         (row.execution, row.history_len, row.version) = match (again, &turn.park) {
@@ -464,6 +540,26 @@ fn ending(item: &CommitItem) -> Option<&ActivityKey> {
         CommitItem::Activity(ActivityCommit { key, outcome: ActivityOutcome::Ended(_), .. }) => Some(key),
         _ => None,
     }
+}
+
+/// What ended for its instance without a row.
+pub(super) fn rowless(item: &CommitItem) -> Option<&ActivityCommit> {
+    match item {
+        CommitItem::Activity(activity) if activity.rowless && ending(item).is_some() => Some(activity),
+        _ => None,
+    }
+}
+
+/// The lease that the node of a turn gets; a turn that keeps its own gives none.
+fn lease_ms(turn: &TurnCommit, task: &NewActivity) -> Option<i64> {
+    task.lease_ms.filter(|_| !turn.keeps)
+}
+
+/// The tasks that a turn leases to its node, each with the deliveries that count when nobody hears of that.
+fn taken(turn: &TurnCommit) -> Vec<(&NewActivity, i32)> {
+    let queued = turn.activities.iter().map(|task| (task, 0));
+    let belated = turn.belated.iter().map(|belated| (&belated.task, belated.deliveries + 1));
+    queued.chain(belated).filter(|(task, _)| lease_ms(turn, task).is_some()).collect()
 }
 
 fn key_of(turn: &TurnCommit, event: i32) -> ActivityKey {

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use holdfast_replay::MessageBody;
 
 use super::{
-    commit::Standing,
+    commit::{Standing, rowless},
     model::{ClosedRow, InboxRow, InstanceRow, Model},
 };
 use crate::store::{
     Fence,
     commit::{CommitItem, CommitOutcome, Send, Start, StartLease, TurnCommit, TurnEnd, taken_error},
+    replay_version,
 };
 
 impl Model {
@@ -112,7 +113,12 @@ impl Model {
             let CommitItem::Start(Start { instance, lease: Some(StartLease { node, .. }), .. }) = item else {
                 continue;
             };
-            if items.iter().any(|item| matches!(item, CommitItem::Turn(turn) if turn.instance == *instance)) {
+            // Whoever settles a lease, or something that ran under it, knows of it.
+            let knows = |item: &CommitItem| match item {
+                CommitItem::Turn(turn) => turn.instance == *instance,
+                _ => rowless(item).is_some_and(|activity| activity.key.instance == *instance),
+            };
+            if items.iter().any(knows) || !self.events(instance, 1).is_empty() {
                 continue;
             }
             let (fence, now) = (self.next_fence(), self.now);
@@ -211,6 +217,7 @@ impl Model {
                 }
                 if first {
                     row.version = Some(turn.version.clone());
+                    row.replay_version = Some(replay_version::current());
                 }
                 if let Some(status) = &turn.custom_status {
                     row.custom_status.clone_from(status);

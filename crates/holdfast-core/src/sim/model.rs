@@ -33,6 +33,8 @@ pub enum Mutant {
     NoWake,
     /// A commit that is run again finds nothing of its first run.
     Forgetful,
+    /// A lease that ends unsettled is not marked as cut off.
+    Unmarked,
 }
 
 /// What both queues have.
@@ -51,6 +53,8 @@ pub(super) struct LeaseRow {
 pub(super) struct TurnRow {
     pub(super) lease: LeaseRow,
     pub(super) parked: bool,
+    /// Its last lease ended unsettled: activities may have run under it without a row.
+    pub(super) cut_off: bool,
     pub(super) starts_at: Option<i64>,
     pub(super) name: Option<String>,
     pub(super) version: Option<String>,
@@ -115,6 +119,8 @@ pub(super) struct InstanceRow {
     pub(super) custom_status: Option<String>,
     pub(super) parent: Option<ParentLink>,
     pub(super) last_fence: i64,
+    /// The version of this package that wrote the first turn of its execution.
+    pub(super) replay_version: Option<i64>,
 }
 
 impl InstanceRow {
@@ -255,6 +261,13 @@ impl Model {
 
 pub(super) fn is(owner: &(String, i64), node: &NodeKey) -> bool {
     owner.0 == node.id && owner.1 == node.epoch
+}
+
+impl TurnRow {
+    /// Its history may be longer than it says, and an activity of it may have no row.
+    pub(super) fn is_behind(&self) -> bool {
+        self.lease.owner.is_some() || self.cut_off
+    }
 }
 
 impl LeaseRow {

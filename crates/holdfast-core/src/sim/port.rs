@@ -336,6 +336,11 @@ impl StoreSession for SimSession {
         self.call("abandon turns", move |model, _| Ok(model.abandon(true, &node, &fences, at_once)))
     }
 
+    fn cut_off_turns<'a>(&'a self, node: &'a NodeKey, fences: &'a [Fence]) -> Answer<'a, u64> {
+        let (node, fences) = (node.clone(), fences.to_vec());
+        self.call("cut off turns", move |model, _| Ok(model.cut_off(&node, &fences)))
+    }
+
     fn abandon_activities<'a>(
         &'a self,
         node: &'a NodeKey,

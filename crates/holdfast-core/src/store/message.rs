@@ -16,7 +16,7 @@ pub(crate) struct MessageColumns<'a> {
 }
 
 /// An event id as it is stored.
-pub(super) fn event_number(id: EventId) -> i32 {
+pub(crate) fn event_number(id: EventId) -> i32 {
     i32::try_from(id.0).expect("a history is far shorter than 2^31 events")
 }
 

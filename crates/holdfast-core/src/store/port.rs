@@ -116,6 +116,9 @@ pub trait StoreSession: Send + Sync {
     /// See [`crate::store::turn::abandon`].
     fn abandon_turns<'a>(&'a self, node: &'a NodeKey, fences: &'a [Fence], at_once: bool) -> Answer<'a, u64>;
 
+    /// See [`crate::store::turn::cut_off`].
+    fn cut_off_turns<'a>(&'a self, node: &'a NodeKey, fences: &'a [Fence]) -> Answer<'a, u64>;
+
     /// See [`crate::store::activity::abandon`].
     fn abandon_activities<'a>(
         &'a self,

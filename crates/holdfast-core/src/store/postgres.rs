@@ -180,6 +180,10 @@ impl StoreSession for Postgres {
         Box::pin(turn::abandon(&self.session, &self.statements, node, fences, at_once))
     }
 
+    fn cut_off_turns<'a>(&'a self, node: &'a NodeKey, fences: &'a [Fence]) -> Answer<'a, u64> {
+        Box::pin(turn::cut_off(&self.session, &self.statements, node, fences))
+    }
+
     fn abandon_activities<'a>(
         &'a self,
         node: &'a NodeKey,

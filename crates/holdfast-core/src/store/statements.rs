@@ -117,6 +117,7 @@ statements! {
     turn_read_inbox: "turn/read_inbox", [TEXT_ARRAY, INT8, INT8];
     turn_recover: "turn/recover", [INT8];
     turn_abandon: "turn/abandon", [TEXT, INT8, INT8_ARRAY, BOOL];
+    turn_cut_off: "turn/cut_off", [TEXT, INT8, INT8_ARRAY];
     turn_release: "turn/release", [TEXT, INT8, INT8_ARRAY, INT8];
     turn_release_unknown: "turn/release_unknown", [TEXT, INT8, INT8_ARRAY, INT8];
     turn_renew: "turn/renew", [TEXT, INT8, INT8_ARRAY, INT8, INT8, INT8];
@@ -151,14 +152,16 @@ statements! {
     commit_find_held_activities: "commit/find_held_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_find_results: "commit/find_results", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY];
     commit_find_settled_activities: "commit/find_settled_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
-    commit_find_settled_turns: "commit/find_settled_turns", [TEXT_ARRAY, INT8_ARRAY];
+    commit_find_settled_turns: "commit/find_settled_turns", [TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY];
     commit_insert_messages: "commit/insert_messages", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_insert_turn_rows: "commit/insert_turn_rows", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_list_locked: "commit/list_locked", [TEXT_ARRAY];
     commit_lock_turn_rows: "commit/lock_turn_rows", [TEXT_ARRAY];
     commit_refuse_children: "commit/refuse_children", [TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_release_begun: "commit/release_begun", [TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
-    commit_release_handed: "commit/release_handed", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY];
+    commit_release_retaken: "commit/release_retaken", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
+    commit_retake_turns: "commit/retake_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY];
+    commit_release_handed: "commit/release_handed", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY];
     commit_retry_activities: "commit/retry_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY];
     commit_set_values: "commit/set_values", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     dispatch_find_unserved: "dispatch/find_unserved", [];
@@ -222,13 +225,14 @@ statements! {
     commit_end_turns: "commit/end_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY];
     commit_expect_no_cancels: "commit/expect_no_cancels", [TEXT_ARRAY, INT8_ARRAY];
     commit_insert_activities: "commit/insert_activities", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY];
+    commit_insert_belated: "commit/insert_belated", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, BOOL_ARRAY];
     commit_insert_history: "commit/insert_history", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     commit_insert_instances: "commit/insert_instances", [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT, INT8, INT8];
     commit_insert_timers: "commit/insert_timers", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY];
     commit_lock_expected: "commit/lock_expected", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY];
     commit_settle_turns: "commit/settle_turns", [TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, BOOL_ARRAY, INT8_ARRAY];
     commit_tell_results: "commit/tell_results", [TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY];
-    commit_update_instances: "commit/update_instances", [TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, INT8_ARRAY];
+    commit_update_instances: "commit/update_instances", [TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT8_ARRAY];
 }
 
 impl Statements {

@@ -14,7 +14,7 @@ use crate::{
         history::unpack,
         low_water::Queue,
         message::{self, MessageColumns},
-        queue::{ClaimTerms, abandon_with, gone_with, patient, readable, release_with, renew_with},
+        queue::{ClaimTerms, abandon_with, gone_with, patient, readable, release_with, renew_with, single},
         replay_version::ReplayRange,
         row::column,
     },
@@ -64,6 +64,11 @@ pub struct ClaimedTurn {
     pub history_len: i32,
     /// Parked before: somebody asked to cancel it.
     pub parked: bool,
+    /// A lease of it ended unsettled, so that activities may have run without a row: its history tells which, and how long it
+    /// really is. Its version is that of the instance.
+    pub cut_off: bool,
+    /// Newest version of this package that wrote its history, as far as that is known.
+    pub replay_version: Option<i64>,
     /// Fence of the last settled turn; with execution and history length it proves a live frame.
     pub last_fence: Fence,
     /// Present when history_len is 0: what the execution starts from.
@@ -154,6 +159,8 @@ fn claimed_turn(row: &Row) -> Result<ClaimedTurn> {
         execution: column(row, "execution")?,
         history_len,
         parked: column(row, "parked")?,
+        cut_off: column(row, "cut_off")?,
+        replay_version: column(row, "replay_version")?,
         last_fence: Fence(column(row, "last_fence")?),
         start,
         unread: column(row, "unread")?,
@@ -308,6 +315,22 @@ pub async fn abandon(
     at_once: bool,
 ) -> Result<u64> {
     abandon_with(session, statements, &statements.turn_abandon, node, fences, at_once).await
+}
+
+/// Gives up leases under which activities ran without a row: due at once, and whoever claims them gives these their rows. A
+/// fence that matches nothing counts as done.
+pub async fn cut_off(
+    session: &Session,
+    statements: &Statements,
+    node: &NodeKey,
+    fences: &[Fence],
+) -> Result<u64> {
+    if fences.is_empty() {
+        return Ok(0);
+    }
+    let fences: Vec<i64> = fences.iter().map(|fence| fence.0).collect();
+    let params: [&(dyn ToSql + Sync); 3] = [&node.id, &node.epoch, &fences];
+    Ok(single(session, statements, &statements.turn_cut_off, &params).await?.len() as u64)
 }
 
 /// Those of the given fences that are not this node's any more.

@@ -107,6 +107,11 @@ impl FrameCache {
         if begins { self.remove(instance) } else { None }
     }
 
+    /// Takes the frame of an instance out, whatever it proves.
+    pub(crate) fn take_out(&mut self, instance: &str) -> Option<LiveFrame> {
+        self.remove(instance)
+    }
+
     /// Whether the last turn of this instance was settled here so short a time ago, and its next one may begin here.
     pub(crate) fn settled_within(&self, instance: &str, time: Duration) -> bool {
         let next = self.frames.get(instance).and_then(|entry| entry.live.next.as_ref());

@@ -84,7 +84,7 @@ fn bare_end(mut commit: TurnCommit, last_event: i32, at_ms: i64, error: &Payload
     commit
 }
 
-fn empty(claimed: &ClaimedTurn, node: &NodeKey, version: &str) -> TurnCommit {
+pub(super) fn empty(claimed: &ClaimedTurn, node: &NodeKey, version: &str) -> TurnCommit {
     TurnCommit {
         instance: claimed.instance.clone(),
         fence: claimed.fence,
@@ -97,6 +97,9 @@ fn empty(claimed: &ClaimedTurn, node: &NodeKey, version: &str) -> TurnCommit {
         results: Vec::new(),
         events: Vec::new(),
         activities: Vec::new(),
+        keeps: false,
+        retake_ms: None,
+        belated: Vec::new(),
         timers: Vec::new(),
         cancelled_activities: Vec::new(),
         cancelled_timers: Vec::new(),

@@ -10,10 +10,11 @@ use std::{
 use holdfast_replay::{Execution, FrameId};
 
 use crate::{
+    clock,
     lease::Adoption,
     limits,
-    store::{Fence, NodeKey, turn::ClaimedTurn},
-    turn::{FrameCache, LiveFrame, Proof},
+    store::{ActivityKey, Fence, NodeKey, commit::BelatedActivity, turn::ClaimedTurn},
+    turn::{FrameCache, LiveFrame, Proof, kept::KeptLeases},
 };
 
 /// One turn in progress.
@@ -27,6 +28,8 @@ pub(crate) struct Flight {
     pub(crate) version: String,
     /// Claimed alone.
     pub(crate) isolated: bool,
+    /// It runs under a lease.
+    pub(crate) leased: bool,
     /// When it was handed over.
     pub(crate) since: Instant,
     /// Its frame.
@@ -39,6 +42,12 @@ pub(crate) struct Flight {
     pub(crate) consumed: Vec<i64>,
     /// Activities whose results it was given before they were committed, by scheduling event.
     pub(crate) results: Vec<i32>,
+    /// They ran for a moment only.
+    pub(crate) short: bool,
+    /// Activities that get their rows with its commit.
+    pub(crate) belated: Vec<BelatedActivity>,
+    /// Those of them whose bodies run.
+    pub(crate) moving: Vec<ActivityKey>,
     /// A commit of it was refused before.
     pub(crate) refused: bool,
     /// A lease that was claimed while this turn was being settled; it goes back once that is known.
@@ -46,6 +55,28 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
+    /// A turn that begins now, under a lease.
+    pub(crate) fn new(claimed: ClaimedTurn, node: NodeKey, version: String, frame: FrameId) -> Self {
+        Self {
+            claimed,
+            node,
+            version,
+            isolated: false,
+            leased: true,
+            since: clock::now(),
+            frame,
+            settles_since: None,
+            execution: None,
+            consumed: Vec::new(),
+            results: Vec::new(),
+            short: false,
+            belated: Vec::new(),
+            moving: Vec::new(),
+            refused: false,
+            waiting: None,
+        }
+    }
+
     /// It began without a claim.
     pub(crate) fn is_local(&self) -> bool {
         !self.results.is_empty()
@@ -55,7 +86,7 @@ impl Flight {
 /// All turns in progress and the live frames of one runtime.
 #[derive(Debug)]
 pub(crate) struct TurnTable {
-    flights: BTreeMap<String, Box<Flight>>,
+    pub(super) flights: BTreeMap<String, Box<Flight>>,
     /// How many of them began without a claim.
     local: usize,
     /// How many of them were claimed alone.
@@ -65,12 +96,14 @@ pub(crate) struct TurnTable {
     /// Orchestrations of which every turn is claimed; they are registered, so there are few.
     claimed_always: BTreeSet<String>,
     frames: HashMap<FrameId, String>,
-    cache: FrameCache,
+    pub(super) cache: FrameCache,
     next_frame: u32,
+    /// Leases that go on between turns.
+    pub(super) kept: KeptLeases,
 }
 
 impl TurnTable {
-    pub(crate) fn new(cache: FrameCache) -> Self {
+    pub(crate) fn new(cache: FrameCache, kept: KeptLeases) -> Self {
         Self {
             flights: BTreeMap::new(),
             local: 0,
@@ -80,6 +113,7 @@ impl TurnTable {
             frames: HashMap::new(),
             cache,
             next_frame: 1,
+            kept,
         }
     }
 
@@ -103,7 +137,7 @@ impl TurnTable {
         if !self.settling.is_some_and(slow) {
             return self.flights.len() - self.alone;
         }
-        self.settling = self.settling_since();
+        self.settling = self.flights().filter_map(|flight| flight.settles_since).min();
         let holds = |flight: &&Flight| !flight.isolated && !flight.settles_since.is_some_and(slow);
         self.flights().filter(holds).count()
     }
@@ -120,10 +154,6 @@ impl TurnTable {
         self.flights().map(|flight| now.saturating_duration_since(flight.since)).min()
     }
 
-    fn settling_since(&self) -> Option<Instant> {
-        self.flights().filter_map(|flight| flight.settles_since).min()
-    }
-
     /// Whether a turn that was claimed alone is in progress.
     pub(crate) fn isolated(&self) -> bool {
         self.alone > 0
@@ -134,7 +164,9 @@ impl TurnTable {
         let flight = self.flights.get_mut(&claimed.instance)?;
         // What an instance that was deleted and started again had begun is not what this one begins.
         let same = flight.claimed.name == claimed.name && flight.claimed.start == claimed.start;
-        if flight.execution.is_none() || !same || proof(&flight.claimed) != proof(claimed) {
+        // Activities that run under the lease that is over are not this one's.
+        let kept = self.kept.contains(&claimed.instance);
+        if flight.execution.is_none() || !same || kept || proof(&flight.claimed) != proof(claimed) {
             return Some(Adoption::Waits { ended: flight.waiting.replace(claimed.fence) });
         }
         let ended = std::mem::replace(&mut flight.claimed.fence, claimed.fence);
@@ -145,11 +177,6 @@ impl TurnTable {
     /// The live frame that fits a claim. A frame that does not fit is returned as evicted.
     pub(crate) fn take_live(&mut self, claimed: &ClaimedTurn) -> Result<Option<LiveFrame>, FrameId> {
         self.cache.take(&claimed.instance, proof(claimed))
-    }
-
-    /// The live frame of an instance without a turn in progress, when its next turn may begin without a claim.
-    pub(crate) fn take_next(&mut self, instance: &str, execution: i64) -> Option<LiveFrame> {
-        if self.flights.contains_key(instance) { None } else { self.cache.take_next(instance, execution) }
     }
 
     /// Turns in progress that were claimed.
@@ -192,12 +219,19 @@ impl TurnTable {
 
     /// Whether its turns run here: one is in progress, or its frame is kept.
     pub(crate) fn knows(&self, instance: &str) -> bool {
-        self.flights.contains_key(instance) || self.cache.contains(instance)
+        self.flights.contains_key(instance) || self.cache.contains(instance) || self.kept.contains(instance)
     }
 
     /// Whether a turn is in progress, or the last one ended a moment ago.
     pub(crate) fn is_under_way(&self, instance: &str) -> bool {
-        self.flights.contains_key(instance) || self.cache.settled_within(instance, limits::UNDER_WAY)
+        self.flights.contains_key(instance)
+            || self.kept.contains(instance)
+            || self.cache.settled_within(instance, limits::UNDER_WAY)
+    }
+
+    /// The flight of an instance.
+    pub(super) fn flight_mut(&mut self, instance: &str) -> Option<&mut Flight> {
+        self.flights.get_mut(instance).map(|flight| &mut **flight)
     }
 
     /// The flight under this lease.
@@ -274,6 +308,8 @@ mod tests {
             execution: 1,
             history_len,
             parked: false,
+            cut_off: false,
+            replay_version: None,
             last_fence: Fence(0),
             start: None,
             unread: false,
@@ -297,21 +333,11 @@ mod tests {
             values: Vec::new(),
             custom_status: None,
         };
-        let mut table = TurnTable::new(FrameCache::new(1, 1));
+        let mut table = TurnTable::new(FrameCache::new(1, 1), KeptLeases::lasting(Duration::ZERO));
         let frame = table.new_frame();
         table.insert(Flight {
-            claimed: claimed(1, 0),
-            node: node(),
-            version: "1.0.0".to_owned(),
-            isolated: false,
-            since: Instant::now(),
-            frame,
-            settles_since: None,
             execution: running.then(|| Box::new(Execution::begin("i".to_owned(), 1, start, 0))),
-            consumed: Vec::new(),
-            results: Vec::new(),
-            refused: false,
-            waiting: None,
+            ..Flight::new(claimed(1, 0), node(), "1.0.0".to_owned(), frame)
         });
         table
     }

@@ -1,18 +1,22 @@
 //! From claimed rows to executions: messages for all of them, history only for those without a live frame.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
 use holdfast_replay::{
-    CarryOver, Event, Execution, Message, Payload, StartInfo, event::StoredEvent, limits::Limits,
+    CarryOver, Event, EventBody, Execution, Message, Payload, StartInfo, event::StoredEvent, limits::Limits,
 };
 
 use crate::{
     error::{Error, ErrorKind, Result},
     limits,
-    store::{StoreSession, turn::ClaimedTurn},
+    store::{
+        StoreSession,
+        commit::{BelatedActivity, NewActivity},
+        turn::ClaimedTurn,
+    },
 };
 
 /// What was read for a set of claimed turns.
@@ -127,18 +131,23 @@ fn long_inboxes(inbox: &[(String, Result<Message>)], parked: &[String]) -> Vec<S
     long.filter(|instance| !parked.contains(instance)).collect()
 }
 
-/// The execution of a claimed turn without a live frame.
+/// The execution of a claimed turn without a live frame, and the activities that may have run without a row. How long a history is whose lease was cut off, it tells itself.
 pub(super) fn execution(
-    claimed: &ClaimedTurn,
+    claimed: &mut ClaimedTurn,
     version: &str,
     limits: Limits,
     stored: Result<Vec<StoredEvent>>,
-) -> Result<Box<Execution>> {
+    isolated: bool,
+) -> Result<(Box<Execution>, Vec<BelatedActivity>)> {
     let (instance, stored) = (claimed.instance.clone(), stored?);
+    if claimed.cut_off {
+        let length = i32::try_from(stored.len()).unwrap_or(i32::MAX);
+        claimed.history_len = claimed.history_len.max(length);
+    }
     if claimed.history_len == 0 {
         let start = start_info(claimed, version)?;
         let begun = Execution::begin(instance, claimed.execution, start, claimed.now_ms);
-        return Ok(Box::new(begun.bounded_by(limits)));
+        return Ok((Box::new(begun.bounded_by(limits)), Vec::new()));
     }
     if stored.len() as i64 != i64::from(claimed.history_len) {
         let text = format!(
@@ -152,8 +161,45 @@ pub(super) fn execution(
     let corrupt =
         |error| Error::new(ErrorKind::Corrupt, format!("read history of {instance:?}")).caused_by(error);
     let events = decoded.map_err(corrupt)?;
+    let belated = if claimed.cut_off { open_activities(&events, isolated) } else { Vec::new() };
     let replayed = Execution::replay(instance.clone(), claimed.execution, events).map_err(corrupt)?;
-    Ok(Box::new(replayed.bounded_by(limits)))
+    Ok((Box::new(replayed.bounded_by(limits)), belated))
+}
+
+/// The activities without a result, as rows for those that have none: a delivery counts of each, as it may have run.
+fn open_activities(events: &[Event], isolated: bool) -> Vec<BelatedActivity> {
+    let mut open: BTreeMap<u32, BelatedActivity> = BTreeMap::new();
+    for event in events {
+        match (&event.body, event.source) {
+            (
+                EventBody::ActivityScheduled { name, input, tag, session, retry, timeout_ms, local: false },
+                _,
+            ) => {
+                let task = NewActivity {
+                    event: i32::try_from(event.id.0).unwrap_or(i32::MAX),
+                    name: name.clone(),
+                    input: input.as_str().to_owned(),
+                    retry: retry.as_ref().map(|policy| Payload::of(policy).into_text()),
+                    timeout_ms: timeout_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
+                    tag: tag.clone(),
+                    session: session.clone(),
+                    lease_ms: None,
+                };
+                let row = BelatedActivity {
+                    task,
+                    attempt: 1,
+                    deliveries: 1,
+                    delay_ms: 0,
+                    heartbeat: None,
+                    isolated,
+                };
+                open.insert(event.id.0, row);
+            }
+            (_, Some(source)) => drop(open.remove(&source.0)),
+            _ => {}
+        }
+    }
+    open.into_values().collect()
 }
 
 fn start_info(claimed: &ClaimedTurn, version: &str) -> Result<StartInfo> {
@@ -205,6 +251,8 @@ mod tests {
             execution: 1,
             history_len,
             parked: false,
+            cut_off: false,
+            replay_version: None,
             last_fence: Fence(0),
             start: None,
             unread: false,

@@ -8,7 +8,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Weak, atomic::Ordering},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use holdfast_replay::{Activation, Message, MessageBody};
@@ -85,11 +85,17 @@ impl TurnRunner {
         }
     }
 
-    /// Begins the next turn of an instance with these results, or those of them that it waits for; false when it cannot
-    /// begin here. It needs no free slot: the activities that ended had one each, so these bound it, and claims make room.
-    pub(crate) fn begin(&self, instance: &str, execution: i64, results: Vec<(i32, MessageBody)>) -> bool {
+    /// Begins the next turn of an instance with these results, or those of them that it waits for, of activities that ran for so
+    /// long at most; false when it cannot begin here. It needs no free slot: the activities that ended had one each, so these bound it, and claims make room.
+    pub(crate) fn begin(
+        &self,
+        instance: &str,
+        execution: i64,
+        results: Vec<(i32, MessageBody)>,
+        ran: Duration,
+    ) -> bool {
         let mut table = self.lock();
-        let Some(LiveFrame { frame, execution, proof, next: Some(next) }) =
+        let Some((LiveFrame { frame, execution, proof, next: Some(next) }, leased)) =
             table.take_next(instance, execution)
         else {
             return false;
@@ -106,7 +112,7 @@ impl TurnRunner {
             accepted.accepted.into_iter().filter_map(|id| i32::try_from(id).ok()).collect();
         if events.is_empty() {
             let live = LiveFrame { frame, execution, proof, next: Some(next) };
-            let evicted = table.keep(instance.to_owned(), live);
+            let evicted = table.keep_next(instance, live, leased);
             drop(table);
             self.outbox.evict(evicted);
             return false;
@@ -114,21 +120,15 @@ impl TurnRunner {
         self.counters.orch_items_fetched.add(1);
         self.provider.counters().local_turns.add(1);
         self.provider.counters().warm_turns.add(1);
-        let activation = Activation { unleased: true, ..execution.activation(frame) };
+        let activation = Activation { unleased: !leased, ..execution.activation(frame) };
         let Next { claimed, node, version, .. } = *next;
+        let short = ran < table.kept.lasts();
         table.insert(Flight {
-            claimed: ClaimedTurn { now_ms, ..claimed },
-            node,
-            version,
-            isolated: false,
-            since: clock::now(),
-            frame,
-            settles_since: None,
+            leased,
             execution: Some(execution),
-            consumed: Vec::new(),
             results: events,
-            refused: false,
-            waiting: None,
+            short,
+            ..Flight::new(ClaimedTurn { now_ms, ..claimed }, node, version, frame)
         });
         drop(table);
         self.outbox.push(vec![activation], Vec::new());

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use holdfast_replay::{FrameId, Message, MessageBody, Payload, Reply, ReplyOutcome};
 
 use crate::{
-    clock,
     error::{Error, Result},
     lease::Reserved,
     store::{NodeKey, StoreSession, turn::ClaimedTurn},
@@ -38,7 +37,7 @@ impl TurnRunner {
             let Some(flight) = table.by_frame(frame) else { return };
             park_commit(flight, error)
         };
-        self.submit(commit, None, Reserved::default());
+        self.submit(commit, None, Reserved::default(), Vec::new());
     }
 
     /// Stops an instance that cannot be read, or ends it when it is to be cancelled.
@@ -54,20 +53,8 @@ impl TurnRunner {
         let frame = {
             let mut table = self.lock();
             let frame = table.new_frame();
-            table.insert(Flight {
-                claimed,
-                node: node.clone(),
-                version,
-                since: clock::now(),
-                isolated: false,
-                frame,
-                settles_since: None,
-                execution: None,
-                consumed: Vec::new(),
-                results: Vec::new(),
-                refused: true,
-                waiting: None,
-            });
+            let flight = Flight::new(claimed, node.clone(), version, frame);
+            table.insert(Flight { refused: true, ..flight });
             frame
         };
         let Some(reason) = cancel else {
@@ -80,7 +67,7 @@ impl TurnRunner {
             let Some(flight) = table.by_frame(frame) else { return Ok(()) };
             blind_cancel(flight, &reason, open)
         };
-        self.submit(commit, None, Reserved::default());
+        self.submit(commit, None, Reserved::default(), Vec::new());
         Ok(())
     }
 }

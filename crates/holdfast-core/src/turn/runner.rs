@@ -18,6 +18,7 @@ use std::{
 
 use futures_util::future::join;
 use holdfast_replay::{Activation, FrameId, Payload, Reply, limits::Limits};
+use tokio::sync::Notify;
 
 use crate::{
     clock,
@@ -30,6 +31,7 @@ use crate::{
     telemetry::{RunCounters, error_payload},
     turn::{
         Flight, FrameCache, LiveFrame, TurnTable,
+        kept::KeptLeases,
         load::{self, Loaded},
         park::{Unreadable, cancel_reason, foreign_wait},
     },
@@ -54,6 +56,10 @@ pub(crate) struct TurnSetup {
     pub(crate) slots: usize,
     /// Deliveries above this are poison.
     pub(crate) max_attempts: u32,
+    /// How long a lease goes on for activities without a row.
+    pub(crate) kept: Duration,
+    /// A lease, in ms.
+    pub(crate) lease_ms: i64,
     /// Bounds of one execution.
     pub(crate) limits: Limits,
 }
@@ -75,6 +81,9 @@ pub(crate) struct TurnRunner {
     pub(super) reserved: AtomicUsize,
     /// The last claim left turns of others in the queue.
     pub(super) backlog: AtomicBool,
+    /// Rings when a lease goes on where none did.
+    pub(super) kept: Notify,
+    pub(super) lease_ms: i64,
 }
 
 impl TurnRunner {
@@ -86,7 +95,7 @@ impl TurnRunner {
         counters: Arc<RunCounters>,
         setup: TurnSetup,
     ) -> Self {
-        let TurnSetup { newest, cache, slots, max_attempts, limits } = setup;
+        let TurnSetup { newest, cache, slots, max_attempts, kept, lease_ms, limits } = setup;
         Self {
             provider,
             keeper,
@@ -94,13 +103,15 @@ impl TurnRunner {
             outbox,
             counters,
             newest,
-            table: Mutex::new(TurnTable::new(cache)),
+            table: Mutex::new(TurnTable::new(cache, KeptLeases::lasting(kept))),
             slots,
             max_attempts,
             limits,
             tasks: OnceLock::new(),
             reserved: AtomicUsize::new(0),
             backlog: AtomicBool::new(false),
+            kept: Notify::new(),
+            lease_ms,
         }
     }
 
@@ -254,51 +265,71 @@ impl TurnRunner {
     }
 
     /// JavaScript may never answer the turns it has: they go back and are replayed. Their deliveries count.
-    pub(crate) fn give_up(&self, unstarted: &[FrameId]) {
+    pub(crate) fn give_up(self: &Arc<Self>, unstarted: &[FrameId]) {
         let awaited = self.lock().awaited();
         for (frame, instance) in awaited {
             if !unstarted.contains(&frame)
                 && let Some(flight) = self.take_out(&instance)
             {
-                self.returns.push(Kind::Turn, flight.claimed.fence, Return::Abandoned);
+                self.let_go(flight, Return::Abandoned);
                 self.outbox.evict([frame]);
             }
         }
     }
 
     /// Frames whose activation was never pulled go back unstarted, with their delivery.
-    pub(crate) fn give_back(&self, frames: Vec<FrameId>) {
+    pub(crate) fn give_back(self: &Arc<Self>, frames: Vec<FrameId>) {
         for frame in frames {
             let instance = self.lock().by_frame(frame).map(|flight| flight.claimed.instance.clone());
             if let Some(flight) = instance.and_then(|instance| self.take_out(&instance)) {
-                self.returns.push(Kind::Turn, flight.claimed.fence, Return::Unstarted);
+                self.let_go(flight, Return::Unstarted);
             }
         }
     }
 
-    /// Turns that are still running when the runtime stops: their count stays.
+    /// Turns that are still running when the runtime stops: their count stays. So do leases that go on.
     pub(crate) fn stop_all(&self) {
         let instances = self.lock().instances();
         for instance in instances {
             if let Some(flight) = self.take_out(&instance) {
-                self.returns.push(Kind::Turn, flight.claimed.fence, Return::Stopped);
+                let why = self.way_back(&flight);
+                self.returns.push(Kind::Turn, flight.claimed.fence, why);
             }
+        }
+        for fence in self.lock().kept.clear() {
+            self.returns.push(Kind::Turn, fence, Return::CutOff);
         }
     }
 
+    /// How a lease goes back whose turn was stopped.
+    pub(super) fn way_back(&self, flight: &Flight) -> Return {
+        let kept = self.lock().kept.remove(&flight.claimed.instance).is_some();
+        // The commit of one that is being settled may be written, and its lease go on.
+        if kept || flight.settles_since.is_some() { Return::CutOff } else { Return::Stopped }
+    }
+
     /// A lease is not this node's any more. The turn may still end; a commit that is on its way ends the lease itself, and
-    /// says so when it came too late; so does what gives it back.
+    /// says so when it came too late; so does what gives it back. What runs without a row beside a turn in progress is left to
+    /// its commit, which stands while nobody has taken the lease, and knows of it.
     pub(crate) fn lost(&self, fence: Fence) {
-        let flight = |flight: &Flight| (flight.claimed.instance.clone(), flight.execution.is_none());
-        let (instance, settling) = self.lock().by_fence(fence).map(flight).unzip();
+        let (instance, settling, open) = {
+            let mut table = self.lock();
+            let flight = |flight: &Flight| (flight.claimed.instance.clone(), flight.execution.is_none());
+            let (running, settling) = table.by_fence(fence).map(flight).unzip();
+            let idle = table.kept.by_fence(fence).map(str::to_owned).filter(|_| running.is_none());
+            let open = idle.as_ref().and_then(|instance| table.kept.remove(instance));
+            (running.or(idle), settling, open.map(|(_, open)| open).unwrap_or_default())
+        };
+        self.lose(open);
         let ends_here = settling == Some(true) || self.returns.has(Kind::Turn, fence);
         if !ends_here && self.keeper.let_go(Kind::Turn, fence) {
             self.tell_lost(instance.as_deref(), fence);
         }
     }
 
-    /// This node was declared dead: no live frame can be trusted.
-    pub(crate) fn drop_live(&self) {
+    /// This node was declared dead: no live frame can be trusted, and no lease goes on.
+    pub(crate) fn drop_live(self: &Arc<Self>) {
+        self.end_all_kept();
         let frames = self.lock().drop_live();
         self.outbox.evict(frames);
     }
@@ -306,6 +337,7 @@ impl TurnRunner {
     pub(super) fn adopt(&self, claimed: Vec<ClaimedTurn>, node: &NodeKey) -> Vec<ClaimedTurn> {
         let mut table = self.lock();
         let mut fresh = Vec::with_capacity(claimed.len());
+        let mut lost = Vec::new();
         for claimed in claimed {
             match table.adopt(&claimed, node) {
                 Some(adoption) => {
@@ -313,9 +345,18 @@ impl TurnRunner {
                         self.keeper.let_go(Kind::Turn, ended);
                     }
                 }
-                None => fresh.push(claimed),
+                None => {
+                    // A lease that went on is over, or the row could not be claimed.
+                    if let Some((ended, open)) = table.kept.remove(&claimed.instance) {
+                        self.keeper.let_go(Kind::Turn, ended);
+                        lost.extend(open);
+                    }
+                    fresh.push(claimed);
+                }
             }
         }
+        drop(table);
+        self.lose(lost);
         fresh
     }
 
@@ -325,6 +366,11 @@ impl TurnRunner {
         let mut live = BTreeMap::new();
         let mut cold = Vec::new();
         for claimed in fresh {
+            if claimed.cut_off {
+                self.outbox.evict(table.take_frame(&claimed.instance).map(|live| live.frame));
+                cold.push((claimed.instance.clone(), claimed.execution));
+                continue;
+            }
             match table.take_live(claimed) {
                 Ok(Some(frame)) => {
                     live.insert(claimed.instance.clone(), frame);
@@ -357,22 +403,25 @@ impl TurnRunner {
     ) -> (Vec<Activation>, Vec<Unreadable>) {
         let mut activations = Vec::with_capacity(fresh.len());
         let mut unreadable = Vec::new();
-        for claimed in fresh {
+        for mut claimed in fresh {
             let version = self.version(&claimed);
             let frame = live.remove(&claimed.instance);
             let stored = loaded.take_history(&claimed.instance);
-            let (frame, execution) = match frame {
-                Some(live) => (live.frame, Ok(live.execution)),
-                None => (self.lock().new_frame(), load::execution(&claimed, &version, self.limits, stored)),
+            let (frame, read) = match frame {
+                Some(live) => (live.frame, Ok((live.execution, Vec::new()))),
+                None => {
+                    let read = load::execution(&mut claimed, &version, self.limits, stored, isolated);
+                    (self.lock().new_frame(), read)
+                }
             };
             let messages = loaded.take_messages(&claimed.instance);
             let cancel = cancel_reason(&messages);
-            let execution = match loaded.take_fault(&claimed.instance) {
-                Some(fault) if cancel.is_none() => execution.and(Err(fault)),
-                _ => execution,
+            let read = match loaded.take_fault(&claimed.instance) {
+                Some(fault) if cancel.is_none() => read.and(Err(fault)),
+                _ => read,
             };
-            let mut execution = match execution {
-                Ok(execution) => execution,
+            let (mut execution, belated) = match read {
+                Ok(read) => read,
                 Err(error) => {
                     self.outbox.evict([frame]);
                     unreadable.push(Unreadable { claimed, version, error, cancel });
@@ -386,20 +435,8 @@ impl TurnRunner {
             let mut consumed = accepted.accepted;
             consumed.extend(accepted.dropped.iter().map(|(id, _)| *id));
             let poisoned = claimed.poisoned.then(|| poison(&claimed, self.max_attempts));
-            let flight = Flight {
-                claimed,
-                node: node.clone(),
-                version,
-                isolated,
-                since: clock::now(),
-                frame,
-                settles_since: None,
-                execution: None,
-                consumed,
-                results: Vec::new(),
-                refused: false,
-                waiting: None,
-            };
+            let flight =
+                Flight { isolated, consumed, belated, ..Flight::new(claimed, node.clone(), version, frame) };
             let instance = flight.claimed.instance.clone();
             self.lock().insert(flight);
             if let Some(error) = poisoned {

@@ -64,7 +64,12 @@ async fn reason_after(change: &str) -> (Value, u64) {
     let reply = json!({ "h": h, "n": 0, "c": [work], "o": "waiting" });
     engine.complete(&json!({ "turns": [reply] }).to_string(), 0);
     let job = next(&engine).await["activities"][0]["h"].clone();
-    sql_at(TestDatabase::get().url(), &schema, change).await;
+    let url = TestDatabase::get().url();
+    let rows = "select count(*) from @activity_queue where owner is not null";
+    while sql_at(url, &schema, rows).await[0].get::<_, i64>(0) == 0 {
+        tokio::task::yield_now().await;
+    }
+    sql_at(url, &schema, change).await;
     let abort = next(&engine).await["aborts"][0].clone();
     assert_eq!(abort["h"], job);
     let told = provider.counters().leases_lost.get();

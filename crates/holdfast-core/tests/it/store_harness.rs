@@ -303,6 +303,9 @@ pub(crate) fn turn_of(claimed: &ClaimedTurn, node: &NodeKey) -> TurnCommit {
         results: Vec::new(),
         events: Vec::new(),
         activities: Vec::new(),
+        keeps: false,
+        retake_ms: None,
+        belated: Vec::new(),
         timers: Vec::new(),
         cancelled_activities: Vec::new(),
         cancelled_timers: Vec::new(),
@@ -398,6 +401,7 @@ pub(crate) fn settling(claimed: &ClaimedActivity, node: &NodeKey, outcome: Activ
         fence: claimed.fence,
         node: node.clone(),
         outcome,
+        rowless: false,
         rides: false,
         heartbeat: None,
     })

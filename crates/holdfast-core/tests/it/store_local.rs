@@ -53,6 +53,7 @@ fn result(turn: &TurnCommit, task: &HandedTask, rides: bool) -> CommitItem {
             source: event_id(task.event),
             result: payload("1"),
         }),
+        rowless: false,
         rides,
         heartbeat: None,
     })
@@ -157,4 +158,68 @@ async fn leases_that_nobody_was_told_of_go_back_when_the_turn_is_run_again() {
     assert_eq!(store.commit_one(turn.item()).await, done(true));
     let task = store.claim_activity(&node).await;
     assert_eq!(task.deliveries, 1, "it was not started");
+}
+
+/// The turn that follows, takes another activity at once and asks for the lease again; its batch with the result it uses.
+fn retaking(first: &TurnCommit, settled: &SettledTurn) -> (TurnCommit, [CommitItem; 2]) {
+    let mut turn = following(first, settled);
+    turn.append("ActivityScheduled", None);
+    turn.retake_ms = Some(LONG_MS);
+    let batch = [result(first, &settled.handed[0], true), turn.item()];
+    (turn, batch)
+}
+
+const LEASED: &str = "(select owner = 'a' and owner_epoch is not null and deliveries = 1 and leased_at is not null \
+                      and due_at > now() + interval '50 seconds' and not cut_off from @turn_queue)";
+
+#[tokio::test]
+async fn a_turn_that_asks_for_it_leases_its_instance_to_its_node_again() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    let (first, settled) = taken(&store, &node).await;
+    let (turn, batch) = retaking(&first, &settled);
+    let outcomes = store.commit_whole(&batch).await;
+    let CommitOutcome::Settled(again) = &outcomes[1] else { panic!("{outcomes:?}") };
+    assert!(again.retaken && !again.more_work);
+    assert!(store.holds(LEASED).await);
+    assert_eq!(store.number("select fence from @turn_queue").await, again.next.0);
+    let other = store.node("b").await;
+    assert!(store.claim(&request(&other)).await.is_empty());
+    let next =
+        TurnCommit { fence: again.next, events: Vec::new(), results: Vec::new(), retake_ms: None, ..turn };
+    assert_eq!(store.commit_one(next.item()).await, done(false));
+    assert!(store.holds("(select owner is null and due_at = 'infinity' from @turn_queue)").await);
+}
+
+#[tokio::test]
+async fn no_lease_is_taken_again_while_a_message_waits_or_without_a_node() {
+    for prevented in ["message", "node"] {
+        let store = Store::new().await;
+        let node = store.node("a").await;
+        let (first, settled) = taken(&store, &node).await;
+        if prevented == "message" {
+            store.send("order", "go").await;
+        } else {
+            store.run("delete from @node").await;
+        }
+        let (_, batch) = retaking(&first, &settled);
+        let outcomes = store.commit_whole(&batch).await;
+        let CommitOutcome::Settled(again) = &outcomes[1] else { panic!("{outcomes:?}") };
+        assert_eq!((again.retaken, again.more_work), (false, prevented == "message"), "{prevented}");
+        assert!(store.holds("(select owner is null from @turn_queue)").await, "{prevented}");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_was_taken_again_and_nobody_heard_of_is_free_when_its_turn_is_run_again() {
+    let store = Store::new().await;
+    let node = store.node("a").await;
+    let (first, settled) = taken(&store, &node).await;
+    let (_, batch) = retaking(&first, &settled);
+    store.commit_whole(&batch).await;
+    assert!(store.holds(LEASED).await);
+    assert_eq!(store.commit(&batch).await, [done(false), done(true)], "run again");
+    let free = "(select owner is null and deliveries = 0 and due_at <= now() and cut_off from @turn_queue)";
+    assert!(store.holds(free).await);
+    assert!(store.claim_one(&node).await.cut_off);
 }

@@ -32,6 +32,7 @@ pub struct JsRuntimeOptions {
     pub orchestrator_lock_renewal_buffer_ms: Option<f64>,
     pub worker_lock_timeout_ms: Option<f64>,
     pub worker_lock_renewal_buffer_ms: Option<f64>,
+    pub activity_row_delay_ms: Option<f64>,
     pub max_attempts: Option<f64>,
     pub retry_backoff_base_ms: Option<f64>,
     pub retry_backoff_max_ms: Option<f64>,
@@ -122,6 +123,7 @@ both_ways! {
         orchestrator_lock_renewal_buffer_ms => orchestrator_lock_renewal_buffer;
         worker_lock_timeout_ms => worker_lock_timeout;
         worker_lock_renewal_buffer_ms => worker_lock_renewal_buffer;
+        activity_row_delay_ms => activity_row_delay;
         max_attempts => max_attempts;
         retry_backoff_base_ms => retry_backoff_base;
         retry_backoff_max_ms => retry_backoff_max;

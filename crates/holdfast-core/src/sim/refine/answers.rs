@@ -7,7 +7,7 @@ use super::{
 use crate::store::{
     Fence,
     activity::ClaimedActivity,
-    commit::{CommitItem, CommitOutcome},
+    commit::{CommitItem, CommitOutcome, SettledTurn},
     turn::ClaimedTurn,
 };
 
@@ -47,7 +47,7 @@ pub(super) fn turns(claimed: &[ClaimedTurn]) -> Vec<Line> {
     let line = |turn: &ClaimedTurn| {
         let start = turn.start.as_ref();
         let rest = format!(
-            "deliveries={} poisoned={} name={} version={} execution={} len={} parked={} start={:?} parent={:?} now={}",
+            "deliveries={} poisoned={} name={} version={} execution={} len={} parked={} cut={} replay={} start={:?} parent={:?} now={}",
             turn.deliveries,
             turn.poisoned,
             turn.name,
@@ -55,6 +55,8 @@ pub(super) fn turns(claimed: &[ClaimedTurn]) -> Vec<Line> {
             turn.execution,
             turn.history_len,
             turn.parked,
+            turn.cut_off,
+            or_empty(turn.replay_version),
             start.map(|start| (&start.input, &start.carried, &start.custom_status)),
             turn.parent,
             turn.now_ms
@@ -85,7 +87,8 @@ pub(super) fn outcomes(outcomes: &[CommitOutcome]) -> Vec<Line> {
             lines.push(Line::new(key, format!("{outcome:?}")));
             continue;
         };
-        let rest = format!("settled, more_work={} now={}", settled.more_work, settled.now_ms);
+        let SettledTurn { more_work, retaken, now_ms, .. } = settled;
+        let rest = format!("settled, more_work={more_work} retaken={retaken} now={now_ms}");
         lines.push(Line::new(key.clone(), rest).with_fences(&[settled.next.0]));
         for task in &settled.handed {
             let rest = format!("scheduled={}", task.scheduled_at_ms);

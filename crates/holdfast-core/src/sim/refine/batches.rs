@@ -3,19 +3,23 @@
 use holdfast_replay::{EventId, MessageBody};
 
 use super::{
-    super::{model::Model, program::Dice},
+    super::{
+        model::{Model, source},
+        program::Dice,
+    },
     answers::{self, real_items},
     book::{TaskLease, TurnLease, remember},
     commands::{Run, Step, both},
     sides::ask,
-    turns::{any_instance, any_name, any_tag, draw, payload},
+    turns::{any_instance, any_name, any_tag, draw, open_activities, payload},
 };
 use crate::store::{
     ActivityKey,
     commit::{
         ActivityCommit, ActivityEnd, ActivityOutcome, CommitItem, CommitOutcome, Enqueue, NewStandalone,
-        Send, Start, StartLease,
+        Send, Start, StartLease, TurnCommit,
     },
+    message::event_number,
 };
 
 impl Run<'_> {
@@ -89,6 +93,15 @@ impl Run<'_> {
                 items.push(item);
             }
         }
+        for _ in 0..self.dice.below(3) {
+            let Some(lease) = pick(&mut self.dice, &self.book.turns) else { break };
+            if let Some((key, item)) = self.rowless_item(&lease)
+                && !ends.contains(&key)
+            {
+                ends.push(key);
+                items.push(item);
+            }
+        }
         let mut settled: Vec<String> = Vec::new();
         for _ in 0..=self.dice.below(3) {
             let Some(lease) = pick(&mut self.dice, &self.book.turns) else { break };
@@ -132,9 +145,29 @@ impl Run<'_> {
             fence: task.fence,
             node: task.node.clone(),
             outcome,
+            rowless: false,
             rides: self.dice.one_in(3),
             heartbeat,
         })
+    }
+
+    /// The result of an activity that ran under the lease of its instance's turn; it may have a row all the same.
+    fn rowless_item(&mut self, lease: &TurnLease) -> Option<(ActivityKey, CommitItem)> {
+        let open = open_activities(&self.sides.model, &lease.instance, lease.execution);
+        let event = pick(&mut self.dice, &open)?;
+        let key = ActivityKey { instance: lease.instance.clone(), execution: lease.execution, event };
+        let task = TaskLease { key: key.clone(), fence: lease.fence, node: lease.node.clone(), attempt: 1 };
+        let mut item = self.task_item(&task);
+        if let CommitItem::Activity(activity) = &mut item {
+            activity.rowless = true;
+            if let ActivityOutcome::Retry { .. } = activity.outcome {
+                let (execution, source) = (lease.execution, EventId(event.unsigned_abs()));
+                let result = payload(self.book.value());
+                activity.outcome =
+                    ActivityOutcome::Ended(MessageBody::ActivityCompleted { execution, source, result });
+            }
+        }
+        Some((key, item))
     }
 
     /// A batch of before, as if its answer had been lost.
@@ -186,6 +219,9 @@ impl Run<'_> {
             };
             return remember(&mut self.book.turns, lease);
         }
+        if let (CommitItem::Turn(turn), CommitOutcome::Kept) = (item, outcome) {
+            return self.note_kept(turn);
+        }
         let (CommitItem::Turn(turn), CommitOutcome::Settled(settled)) = (item, outcome) else { return };
         for task in &settled.handed {
             let key =
@@ -208,6 +244,20 @@ impl Run<'_> {
                 messages: Vec::new(),
             };
             remember(&mut self.book.turns, lease);
+        }
+    }
+
+    /// A turn whose lease goes on: the next one begins behind its events.
+    fn note_kept(&mut self, turn: &TurnCommit) {
+        for lease in self.book.turns.iter_mut().filter(|lease| lease.fence == turn.fence) {
+            lease.history_len = lease.history_len.max(turn.history_len);
+            lease.version = Some(turn.version.clone());
+            lease.messages.retain(|(id, body)| {
+                let used = |(execution, event)| {
+                    execution == turn.execution && turn.results.contains(&event_number(EventId(event)))
+                };
+                !turn.consumed.contains(id) && !source(body).is_some_and(used)
+            });
         }
     }
 }

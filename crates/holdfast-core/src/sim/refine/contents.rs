@@ -54,9 +54,10 @@ pub(super) fn of_model(model: &Model) -> Vec<Line> {
     }
     for (instance, row) in &model.turns {
         let rest = format!(
-            "{} parked={} starts={} name={} version={} execution={} len={} replay={}",
+            "{} parked={} cut={} starts={} name={} version={} execution={} len={} replay={}",
             lease(&row.lease),
             flag(row.parked),
+            flag(row.cut_off),
             or_empty(row.starts_at),
             or_empty(row.name.as_ref()),
             or_empty(row.version.as_ref()),
@@ -152,7 +153,7 @@ fn instances(model: &Model, lines: &mut Vec<Line>) {
     for (instance, row) in &model.instances {
         let parent = row.parent.as_ref();
         let rest = format!(
-            "name={} version={} execution={} status={} input={} output={} error={} parked={} carried={} custom={} parent={}/{}/{}",
+            "name={} version={} execution={} status={} input={} output={} error={} parked={} carried={} custom={} parent={}/{}/{} replay={}",
             row.name,
             or_empty(row.version.as_ref()),
             row.execution,
@@ -165,7 +166,8 @@ fn instances(model: &Model, lines: &mut Vec<Line>) {
             or_empty(row.custom_status.as_ref()),
             or_empty(parent.map(|parent| &parent.instance)),
             or_empty(parent.map(|parent| parent.execution)),
-            or_empty(parent.map(|parent| parent.event.0))
+            or_empty(parent.map(|parent| parent.event.0)),
+            or_empty(row.replay_version)
         );
         lines.push(Line::new(format!("instance {instance}"), rest).with_fences(&[row.last_fence]));
     }

@@ -67,6 +67,14 @@ impl Run<'_> {
     pub(super) async fn give_back(&mut self) -> Step {
         let (turns, releases, flag) = (self.dice.one_in(2), self.dice.one_in(2), self.dice.one_in(2));
         let (node, fences) = self.some_fences(turns);
+        if turns && self.dice.one_in(3) {
+            self.say(|| format!("cut off {node:?} {fences:?}"));
+            let real = real_fences(&fences, &self.names);
+            let answer = ask!(self.sides, |fake| fake.cut_off_turns(&node, &fences), |side| side
+                .cut_off_turns(&node, &real));
+            let Some((fake, real)) = both(answer)? else { return Ok(()) };
+            return same("cut off", &fake, &real);
+        }
         let delay = if flag { 0 } else { 900 };
         self.say(|| format!("give back, turns {turns}, release {releases}, {flag}: {node:?} {fences:?}"));
         let real = real_fences(&fences, &self.names);

@@ -1,5 +1,7 @@
 //! What a random turn writes. It is not what the engine would write, but what the port allows it to.
 
+use std::collections::BTreeSet;
+
 use holdfast_replay::{EventId, MessageBody, ParentLink, Payload, event::StoredEvent};
 
 use super::{
@@ -11,7 +13,11 @@ use super::{
 };
 use crate::store::{
     ActivityKey,
-    commit::{NewActivity, NewTimer, Park, Send, Start, TurnCommit, TurnEnd, ValueChanges, ValueRead},
+    commit::{
+        BelatedActivity, NewActivity, NewTimer, Park, Send, Start, TurnCommit, TurnEnd, ValueChanges,
+        ValueRead,
+    },
+    message::event_number,
 };
 
 /// Instances that lists of commands know by name.
@@ -35,6 +41,15 @@ pub(super) fn payload(text: String) -> Payload {
     Payload::from_text(text).expect("numbers are JSON")
 }
 
+/// Activities of an execution that have no result in its history, whether they have a row or not.
+pub(super) fn open_activities(model: &Model, instance: &str, execution: i64) -> Vec<i32> {
+    let events = model.events(instance, execution);
+    let is_open = |event: &&StoredEvent| {
+        event.kind == "ActivityScheduled" && !events.iter().any(|other| other.source == Some(event.id))
+    };
+    events.iter().filter(is_open).map(|event| event_number(event.id)).collect()
+}
+
 /// A turn under a lease; `ends` are the activities that are ended in the same batch.
 pub(super) fn draw(
     dice: &mut Dice,
@@ -55,7 +70,17 @@ pub(super) fn draw(
     }
     drawn.end();
     match drawn.turn.end {
-        None => drawn.work(),
+        None if !lease.parked && drawn.dice.one_in(3) => {
+            drawn.work(true);
+            drawn.turn.keeps = !drawn.turn.events.is_empty();
+        }
+        None => {
+            drawn.work(false);
+            drawn.belated();
+            if !lease.parked && drawn.dice.one_in(3) {
+                drawn.turn.retake_ms = Some(2_000);
+            }
+        }
         Some(_) => drawn.last_words(),
     }
     drawn.turn
@@ -74,6 +99,9 @@ fn blank(lease: &TurnLease) -> TurnCommit {
         results: Vec::new(),
         events: Vec::new(),
         activities: Vec::new(),
+        keeps: false,
+        retake_ms: None,
+        belated: Vec::new(),
         timers: Vec::new(),
         cancelled_activities: Vec::new(),
         cancelled_timers: Vec::new(),
@@ -148,6 +176,20 @@ impl Drawing<'_> {
                 self.event("ActivityCompleted", Some(EventId(key.event.unsigned_abs())));
             }
         }
+        // One that was told meanwhile.
+        for (id, row) in self.model.messages(&self.lease.instance) {
+            let (MessageBody::ActivityCompleted { .. }, Some((execution, source))) =
+                (&row.body, row.source())
+            else {
+                continue;
+            };
+            let event = event_number(EventId(source));
+            let used = self.turn.consumed.contains(&id) || self.turn.results.contains(&event);
+            if execution == self.lease.execution && !used && self.dice.one_in(4) {
+                self.turn.results.push(event);
+                self.event("ActivityCompleted", Some(EventId(source)));
+            }
+        }
         // One that nobody has.
         if self.dice.one_in(25) {
             self.turn.results.push(77);
@@ -214,13 +256,13 @@ impl Drawing<'_> {
 
     /// Takes back one in so many of what is open.
     fn take_back(&mut self, of: u64) {
-        let open: Vec<i32> = self
-            .model
-            .activities
-            .keys()
-            .filter(|key| key.instance == self.lease.instance && key.execution == self.lease.execution)
-            .map(|key| key.event)
-            .collect();
+        let own =
+            |key: &&ActivityKey| key.instance == self.lease.instance && key.execution == self.lease.execution;
+        let queued = self.model.activities.keys().filter(own).map(|key| key.event);
+        let mut open: BTreeSet<i32> = queued.collect();
+        if self.dice.one_in(2) {
+            open.extend(open_activities(self.model, &self.lease.instance, self.lease.execution));
+        }
         for event in open {
             if self.dice.one_in(of) && !self.turn.results.contains(&event) {
                 self.turn.cancelled_activities.push(event);
@@ -241,24 +283,49 @@ impl Drawing<'_> {
         }
     }
 
-    fn work(&mut self) {
+    fn task(&mut self, event: i32) -> NewActivity {
+        NewActivity {
+            event,
+            name: if self.dice.one_in(4) { "b".to_owned() } else { "a".to_owned() },
+            input: self.book.value(),
+            retry: self.dice.one_in(4).then(|| r#"{"maxAttempts":3}"#.to_owned()),
+            timeout_ms: self.dice.one_in(4).then_some(1_000),
+            tag: any_tag(self.dice),
+            session: self
+                .dice
+                .one_in(4)
+                .then(|| ["x", "y", "z"][usize::try_from(self.dice.below(3)).unwrap_or(0)].to_owned()),
+            lease_ms: self.dice.one_in(2).then(|| self.dice.between(1, 4_000).cast_signed()),
+        }
+    }
+
+    /// Rows for activities that were scheduled without one; some have a row all the same, or a result.
+    fn belated(&mut self) {
+        for event in open_activities(self.model, &self.lease.instance, self.lease.execution) {
+            if self.dice.one_in(2) {
+                continue;
+            }
+            let belated = BelatedActivity {
+                task: self.task(event),
+                attempt: i32::try_from(self.dice.between(1, 3)).unwrap_or(1),
+                deliveries: i32::try_from(self.dice.below(3)).unwrap_or(0),
+                delay_ms: self.dice.below(3).cast_signed() * 400,
+                heartbeat: self.dice.one_in(3).then(|| self.book.value()),
+                isolated: self.dice.one_in(4),
+            };
+            self.turn.belated.push(belated);
+        }
+    }
+
+    /// What goes on; under a lease that is kept some activities get no row.
+    fn work(&mut self, keeps: bool) {
         self.take_back(6);
         for _ in 0..self.dice.below(3) {
             let event = self.event("ActivityScheduled", None);
-            let task = NewActivity {
-                event,
-                name: if self.dice.one_in(4) { "b".to_owned() } else { "a".to_owned() },
-                input: self.book.value(),
-                retry: self.dice.one_in(4).then(|| r#"{"maxAttempts":3}"#.to_owned()),
-                timeout_ms: self.dice.one_in(4).then_some(1_000),
-                tag: any_tag(self.dice),
-                session: self
-                    .dice
-                    .one_in(4)
-                    .then(|| ["x", "y", "z"][usize::try_from(self.dice.below(3)).unwrap_or(0)].to_owned()),
-                lease_ms: self.dice.one_in(2).then(|| self.dice.between(1, 4_000).cast_signed()),
-            };
-            self.turn.activities.push(task);
+            if !(keeps && self.dice.one_in(2)) {
+                let task = self.task(event);
+                self.turn.activities.push(task);
+            }
         }
         if self.dice.one_in(3) {
             let event = self.event("TimerCreated", None);

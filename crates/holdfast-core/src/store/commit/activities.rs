@@ -2,7 +2,7 @@
 
 use super::{
     flight::columns,
-    item::{ActivityCommit, ActivityOutcome, TurnCommit},
+    item::{ActivityCommit, ActivityOutcome, BelatedActivity, NewActivity, TurnCommit},
     standalone::Standalone,
 };
 use crate::store::{message::columns as message_columns, queue::MAX_MS};
@@ -63,6 +63,31 @@ columns! {
     }
 }
 
+columns! {
+    /// Tasks queued that were scheduled without a row.
+    BelatedTasks<'a> of BelatedTaskRow {
+        instance: &'a str,
+        execution: i64,
+        event: i32,
+        name: &'a str,
+        input: &'a str,
+        retry: Option<&'a str>,
+        timeout_ms: Option<i64>,
+        tag: Option<&'a str>,
+        session: Option<&'a str>,
+        orchestration_name: &'a str,
+        orchestration_version: &'a str,
+        owner: Option<&'a str>,
+        owner_epoch: Option<i64>,
+        lease_ms: Option<i64>,
+        attempt: i32,
+        deliveries: i32,
+        delay_ms: i64,
+        heartbeat: Option<&'a str>,
+        isolated: bool,
+    }
+}
+
 /// What the batch does to the activity queue.
 #[derive(Debug, Default)]
 pub(super) struct Activities<'a> {
@@ -74,11 +99,17 @@ pub(super) struct Activities<'a> {
     pub(super) retried: RetriedTasks<'a>,
     pub(super) retried_items: Vec<usize>,
     pub(super) scheduled: ScheduledTasks<'a>,
+    pub(super) belated: BelatedTasks<'a>,
 }
 
 /// A result that is in the hands of a turn of this process wakes its instance so much later: that turn is nearly always
 /// settled before, and takes the wake back.
 pub(crate) const RIDE_PATIENCE_MS: i64 = 500;
+
+/// The lease that the node of the turn gets. One that keeps its own lease has no answer that could tell of others.
+pub(super) fn lease_ms(turn: &TurnCommit, task: &NewActivity) -> Option<i64> {
+    task.lease_ms.filter(|_| !turn.keeps).map(|ms| ms.clamp(0, MAX_MS))
+}
 
 impl<'a> Activities<'a> {
     /// Adds what a turn does.
@@ -88,6 +119,7 @@ impl<'a> Activities<'a> {
             self.cancelled.push(CancelledTaskRow { instance, execution, event: *event });
         }
         for task in &turn.activities {
+            let lease_ms = lease_ms(turn, task);
             self.scheduled.push(ScheduledTaskRow {
                 instance,
                 execution,
@@ -100,11 +132,40 @@ impl<'a> Activities<'a> {
                 session: task.session.as_deref(),
                 orchestration_name: &turn.name,
                 orchestration_version: &turn.version,
-                owner: task.lease_ms.map(|_| turn.node.id.as_str()),
-                owner_epoch: task.lease_ms.map(|_| turn.node.epoch),
-                lease_ms: task.lease_ms.map(|ms| ms.clamp(0, MAX_MS)),
+                owner: lease_ms.map(|_| turn.node.id.as_str()),
+                owner_epoch: lease_ms.map(|_| turn.node.epoch),
+                lease_ms,
             });
         }
+        for belated in &turn.belated {
+            self.belated(turn, belated);
+        }
+    }
+
+    fn belated(&mut self, turn: &'a TurnCommit, belated: &'a BelatedActivity) {
+        let task = &belated.task;
+        let lease_ms = lease_ms(turn, task);
+        self.belated.push(BelatedTaskRow {
+            instance: &turn.instance,
+            execution: turn.execution,
+            event: task.event,
+            name: &task.name,
+            input: &task.input,
+            retry: task.retry.as_deref(),
+            timeout_ms: task.timeout_ms,
+            tag: task.tag.as_deref(),
+            session: task.session.as_deref(),
+            orchestration_name: &turn.name,
+            orchestration_version: &turn.version,
+            owner: lease_ms.map(|_| turn.node.id.as_str()),
+            owner_epoch: lease_ms.map(|_| turn.node.epoch),
+            lease_ms,
+            attempt: belated.attempt,
+            deliveries: belated.deliveries,
+            delay_ms: belated.delay_ms.clamp(0, MAX_MS),
+            heartbeat: belated.heartbeat.as_deref(),
+            isolated: belated.isolated,
+        });
     }
 
     /// Adds the settling of a claimed task. Its instance's turn row is locked first, as for everything else that

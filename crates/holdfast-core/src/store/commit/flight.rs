@@ -34,6 +34,7 @@ pub(super) enum Step {
     HeldActivities,
     ToldResults,
     Scheduled,
+    Belated,
     RetriedActivities,
     EndedStandalone,
     Enqueued,
@@ -43,6 +44,7 @@ pub(super) enum Step {
     Compared,
     Told,
     SettledTurns,
+    Retaken,
     EndedTurns,
     Awaited,
     /// Nothing is read.
@@ -105,6 +107,12 @@ impl<'a> Flight<'a> {
         }
         let rows = session.transaction(settings, &self.steps()).await?;
         Ok(self.answered(rows))
+    }
+
+    /// The names of its statements, in order.
+    #[cfg(test)]
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        self.statements.iter().map(|statement| statement.name).collect()
     }
 
     fn steps(&self) -> Vec<(&Statement, &[&(dyn ToSql + Sync)])> {

@@ -7,7 +7,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    flight::{Answers, Columns, Flight, Step, columns},
+    asked::{
+        Begun, BegunRow, Completing, CompletingRow, EndedTaskRow, EndedTasks, Handed, HandedRow, Retaken,
+        RetakenRow, SettledTaskRow, SettledTasks, Used, UsedRow, leases, taken,
+    },
+    flight::{Answers, Columns, Flight, Step},
     item::{
         ActivityCommit, ActivityOutcome, CommitItem, CommitOutcome, Start, StartLease, TurnCommit, TurnEnd,
     },
@@ -16,68 +20,8 @@ use super::{
 };
 use crate::{
     error::Result,
-    store::{ActivityKey, Fence, NodeKey, Statements, row::column},
+    store::{ActivityKey, Statements, row::column},
 };
-
-columns! {
-    /// Turns whose instance completes.
-    Completing<'a> of CompletingRow {
-        instance: &'a str,
-        fence: i64,
-    }
-}
-
-columns! {
-    /// Tasks that end.
-    EndedTasks<'a> of EndedTaskRow {
-        instance: &'a str,
-        execution: i64,
-        event: i32,
-        fence: i64,
-        owner: &'a str,
-        owner_epoch: i64,
-    }
-}
-
-columns! {
-    /// Tasks that an earlier run may have settled.
-    SettledTasks<'a> of SettledTaskRow {
-        instance: &'a str,
-        execution: i64,
-        event: i32,
-        fence: i64,
-    }
-}
-
-columns! {
-    /// Tasks that an earlier run of a turn may have leased to its node.
-    Handed<'a> of HandedRow {
-        instance: &'a str,
-        execution: i64,
-        event: i32,
-        owner: &'a str,
-        owner_epoch: i64,
-        turn_fence: i64,
-    }
-}
-
-columns! {
-    /// Starts of which an earlier run may have leased the first turn to its node.
-    Begun<'a> of BegunRow {
-        instance: &'a str,
-        owner: &'a str,
-        owner_epoch: i64,
-    }
-}
-
-columns! {
-    /// Results that a turn uses and that may lie in the inbox.
-    Used<'a> of UsedRow {
-        instance: &'a str,
-        execution: i64,
-        source: i32,
-    }
-}
 
 /// The columns of the first flight, and which item each row belongs to.
 #[derive(Debug, Default)]
@@ -89,9 +33,12 @@ pub(super) struct Head<'a> {
     completing_items: Vec<usize>,
     ended: EndedTasks<'a>,
     ended_items: Vec<usize>,
+    /// Those that ended without a row.
+    rowless_items: Vec<usize>,
     settled: SettledTasks<'a>,
     settled_items: Vec<usize>,
     handed: Handed<'a>,
+    retaken: Retaken<'a>,
     begun: Begun<'a>,
     used: Used<'a>,
     used_items: Vec<usize>,
@@ -136,13 +83,16 @@ impl<'a> Head<'a> {
     }
 
     /// Its row is made together with its instance, after every row that is there was locked.
-    /// A lease that a turn of the batch settles is known.
+    /// A lease that a turn of the batch settles, or under which one of its results came, is known.
     fn start(&mut self, start: &'a Start, batch: &[CommitItem]) {
         self.locks.existing(&start.instance);
         let instance = start.instance.as_str();
-        let settles = |item: &CommitItem| matches!(item, CommitItem::Turn(turn) if turn.instance == instance);
+        let knows = |item: &CommitItem| match item {
+            CommitItem::Turn(turn) => turn.instance == instance,
+            _ => rowless(item).is_some_and(|activity| activity.key.instance == instance),
+        };
         if let Some(StartLease { node, .. }) = start.lease.as_ref().filter(|_| self.again)
-            && !batch.iter().any(settles)
+            && !batch.iter().any(knows)
         {
             self.begun.push(BegunRow { instance, owner: &node.id, owner_epoch: node.epoch });
         }
@@ -155,7 +105,7 @@ impl<'a> Head<'a> {
             self.completing.push(CompletingRow { instance, fence: turn.fence.0 });
             self.completing_items.push(index);
         }
-        for task in turn.activities.iter().filter(|task| self.again && task.lease_ms.is_some()) {
+        for (task, deliveries) in taken(turn).filter(|_| self.again) {
             self.handed.push(HandedRow {
                 instance,
                 execution: turn.execution,
@@ -163,6 +113,15 @@ impl<'a> Head<'a> {
                 owner: &turn.node.id,
                 owner_epoch: turn.node.epoch,
                 turn_fence: turn.fence.0,
+                deliveries,
+            });
+        }
+        if self.again && turn.retake_ms.is_some() {
+            self.retaken.push(RetakenRow {
+                instance,
+                fence: turn.fence.0,
+                owner: &turn.node.id,
+                owner_epoch: turn.node.epoch,
             });
         }
         for source in &turn.results {
@@ -175,15 +134,21 @@ impl<'a> Head<'a> {
 
     fn activity(&mut self, index: usize, activity: &'a ActivityCommit) {
         let ActivityKey { instance, execution, event } = &activity.key;
-        if *execution > 0 {
+        let rowless = is_rowless(activity);
+        if rowless {
+            self.locks.rowless(activity);
+            self.rowless_items.push(index);
+        } else if *execution > 0 {
             self.locks.existing(instance);
         }
         if self.again {
-            let fence = activity.fence.0;
+            let fence = (!rowless).then_some(activity.fence.0);
             self.settled.push(SettledTaskRow { instance, execution: *execution, event: *event, fence });
             self.settled_items.push(index);
         }
-        if let ActivityOutcome::Ended(_) = &activity.outcome {
+        if let ActivityOutcome::Ended(_) = &activity.outcome
+            && !rowless
+        {
             self.ended.push(EndedTaskRow {
                 instance,
                 execution: *execution,
@@ -200,7 +165,7 @@ impl<'a> Head<'a> {
     pub(super) fn expects(&self, batch: &'a [CommitItem]) -> Option<Standing<'a>> {
         (!self.again && self.used_items.is_empty() && !self.locks.contested).then(|| {
             let mut standing = Standing { decided: vec![None; batch.len()], ..Standing::default() };
-            let ended = self.ended_items.iter();
+            let ended = self.ended_items.iter().chain(&self.rowless_items);
             let ended = ended.filter_map(|index| ending(&batch[*index]).map(|task| (&task.key, *index)));
             standing.use_results(batch, &ended.collect());
             standing
@@ -233,10 +198,11 @@ impl<'a> Head<'a> {
         let completing = self.completing.params();
         flight.add(Step::YieldedTurns, &statements.commit_yield_to_cancels, completing);
         if self.again {
-            flight.add(Step::FoundTurns, &statements.commit_find_settled_turns, turns.key_params());
+            flight.add(Step::FoundTurns, &statements.commit_find_settled_turns, turns.found_params());
             let settled = self.settled.params();
             flight.add(Step::FoundActivities, &statements.commit_find_settled_activities, settled);
             flight.add(Step::Other, &statements.commit_release_handed, self.handed.params());
+            flight.add(Step::Other, &statements.commit_release_retaken, self.retaken.params());
             flight.add(Step::Other, &statements.commit_release_begun, self.begun.params());
         }
         flight.add(Step::FoundResults, &statements.commit_find_results, self.used.params());
@@ -248,26 +214,43 @@ impl<'a> Head<'a> {
         let items = |step: Step, items: &[usize]| -> Result<HashSet<usize>> {
             answers.rows(step).iter().map(|row| item_of(items, row)).collect()
         };
-        let found_turns = items(Step::FoundTurns, &self.locks.turns.items)?;
+        let found_turns = self.found_turns(answers)?;
         let found_tasks = items(Step::FoundActivities, &self.settled_items)?;
         let yielded = items(Step::YieldedTurns, &self.completing_items)?;
-        let ended = items(Step::HeldActivities, &self.ended_items)?;
+        let leases = leases(answers)?;
+        let mut ended = items(Step::HeldActivities, &self.ended_items)?;
+        let of_yielded = |activity: &ActivityCommit| {
+            let is_its =
+                |index: &usize| batch[*index].instances().first() == Some(&activity.key.instance.as_str());
+            yielded.iter().any(is_its)
+        };
+        ended.extend(self.rowless_items.iter().filter(|index| {
+            // The lease of a turn that gave way has ended, and what ran under it has with it.
+            let stands = |activity: &ActivityCommit| {
+                let lease = leases.get(activity.key.instance.as_str());
+                !of_yielded(activity)
+                    && lease.is_some_and(|lease| lease.admits(activity.fence, &activity.node))
+            };
+            !found_tasks.contains(index) && rowless(&batch[**index]).is_some_and(stands)
+        }));
         let ended_keys: HashMap<&ActivityKey, usize> =
             ended.iter().filter_map(|index| ending(&batch[*index]).map(|task| (&task.key, *index))).collect();
         let stored = self.stored(answers)?;
-        let leases = leases(answers)?;
         let mut standing = Standing { decided: vec![None; batch.len()], ..Standing::default() };
         for (index, item) in batch.iter().enumerate() {
             let done = CommitOutcome::Done { more_work: false };
             standing.decided[index] = match item {
                 CommitItem::Turn(_) if yielded.contains(&index) => Some(CommitOutcome::Yielded),
-                CommitItem::Turn(turn) if found_turns.contains(&index) => {
+                CommitItem::Turn(_) if found_turns.get(&index) == Some(&true) => Some(CommitOutcome::Kept),
+                CommitItem::Turn(turn) if found_turns.contains_key(&index) => {
                     // What it took was given back.
-                    let more_work = turn.activities.iter().any(|task| task.lease_ms.is_some());
+                    let more_work = turn.retake_ms.is_some() || taken(turn).next().is_some();
                     Some(CommitOutcome::Done { more_work })
                 }
                 CommitItem::Turn(turn) => {
-                    let stands = leases.get(turn.instance.as_str()).is_some_and(|lease| lease.admits(turn));
+                    let stands = leases
+                        .get(turn.instance.as_str())
+                        .is_some_and(|lease| lease.admits(turn.fence, &turn.node));
                     let results = turn.results.iter().map(|source| key_of(turn, *source));
                     let mut results = results.map(|key| (ended_keys.get(&key).copied(), key));
                     let known = |(ended, key): (Option<usize>, ActivityKey)| {
@@ -285,6 +268,16 @@ impl<'a> Head<'a> {
         }
         standing.use_results(batch, &ended_keys);
         Ok(standing)
+    }
+
+    /// The turns that an earlier run wrote, and whether their lease goes on.
+    fn found_turns(&self, answers: &Answers) -> Result<HashMap<usize, bool>> {
+        let items = &self.locks.turns.items;
+        answers
+            .rows(Step::FoundTurns)
+            .iter()
+            .map(|row| Ok((item_of(items, row)?, column(row, "kept")?)))
+            .collect()
     }
 
     /// The used results that lie in an inbox.
@@ -338,31 +331,6 @@ impl<'a> Standing<'a> {
     }
 }
 
-/// The lease of a locked turn row.
-struct Lease<'r> {
-    fence: Fence,
-    owner: Option<(&'r str, i64)>,
-}
-
-impl Lease<'_> {
-    /// Settling succeeds under the row's own fence when the owner is this node and epoch, or nobody.
-    fn admits(&self, turn: &TurnCommit) -> bool {
-        let NodeKey { id, epoch } = &turn.node;
-        self.fence == turn.fence && self.owner.is_none_or(|owner| owner == (id.as_str(), *epoch))
-    }
-}
-
-fn leases(answers: &Answers) -> Result<HashMap<&str, Lease<'_>>> {
-    let mut leases = HashMap::new();
-    for row in answers.rows(Step::Locked) {
-        let owner: Option<&str> = column(row, "owner")?;
-        let epoch: Option<i64> = column(row, "owner_epoch")?;
-        let lease = Lease { fence: Fence(column(row, "fence")?), owner: owner.zip(epoch) };
-        leases.insert(column(row, "instance")?, lease);
-    }
-    Ok(leases)
-}
-
 fn key_of(turn: &TurnCommit, event: i32) -> ActivityKey {
     ActivityKey { instance: turn.instance.clone(), execution: turn.execution, event }
 }
@@ -375,4 +343,13 @@ fn ending(item: &CommitItem) -> Option<&ActivityCommit> {
         }
         _ => None,
     }
+}
+
+/// It ended for its instance, under the lease of its instance's turn.
+fn is_rowless(activity: &ActivityCommit) -> bool {
+    activity.rowless && matches!(activity.outcome, ActivityOutcome::Ended(_))
+}
+
+fn rowless(item: &CommitItem) -> Option<&ActivityCommit> {
+    ending(item).filter(|activity| is_rowless(activity))
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::ErrorKind,
-    store::{message::event_number, queue::MAX_MS},
+    store::{message::event_number, queue::MAX_MS, replay_version},
 };
 
 columns! {
@@ -64,6 +64,7 @@ columns! {
         error_code: Option<String>,
         parked: bool,
         fence: i64,
+        replay_version: i64,
     }
 }
 
@@ -202,6 +203,7 @@ impl<'a> Instances<'a> {
                 error_code: error.and_then(error_code),
                 parked: turn.park.is_some(),
                 fence: turn.fence.0,
+                replay_version: replay_version::current(),
             });
         }
         if let Some(TurnEnd::ContinuedAsNew { input, version, carried }) = &turn.end {

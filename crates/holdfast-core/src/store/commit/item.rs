@@ -1,4 +1,5 @@
 //! Items of a commit batch, and what became of them.
+//! length: the words of one interface, most of them said in its docs.
 
 use std::collections::BTreeMap;
 
@@ -32,6 +33,15 @@ pub struct TurnCommit {
     pub events: Vec<StoredEvent>,
     /// Activity tasks to queue.
     pub activities: Vec<NewActivity>,
+    /// The lease goes on: activities that this turn, or one before it under the same lease, scheduled run under it without a
+    /// row. Such a turn appends events, and the row of the instance's turn stays as it is, so it neither ends, parks nor unparks
+    /// the instance. Nothing that it queues is leased: its outcome tells of no other lease.
+    pub keeps: bool,
+    /// Once it is settled its instance is leased to its node again, as by a claim, for so many ms: the next turn is about to begin
+    /// there. Not while a message waits.
+    pub retake_ms: Option<i64>,
+    /// Activities scheduled by earlier turns under this lease, or under one that was cut off, that get their row only now.
+    pub belated: Vec<BelatedActivity>,
     /// Timers to queue, as messages due later.
     pub timers: Vec<NewTimer>,
     /// Activities no longer wanted, by scheduling event.
@@ -102,6 +112,23 @@ pub struct NewActivity {
     pub session: Option<String>,
     /// Taken by the node of the turn at once, under a lease of so many ms.
     pub lease_ms: Option<i64>,
+}
+
+/// An activity that was scheduled without a row and gets it later. Nothing is written when it has a row, or a result in the inbox.
+#[derive(Debug, Clone)]
+pub struct BelatedActivity {
+    /// The task. With a lease its body runs already, on the node of the turn: that delivery counts.
+    pub task: NewActivity,
+    /// The try that runs or comes next.
+    pub attempt: i32,
+    /// Deliveries that count beside the one that runs.
+    pub deliveries: i32,
+    /// From now until it can be claimed, in ms.
+    pub delay_ms: i64,
+    /// What its body told last.
+    pub heartbeat: Option<String>,
+    /// It may have killed its process: it is claimed alone.
+    pub isolated: bool,
 }
 
 /// A timer to queue.
@@ -195,6 +222,8 @@ pub struct ActivityCommit {
     pub fence: Fence,
     /// Who holds it.
     pub node: NodeKey,
+    /// It ran without a row, and the lease is that of its instance's turn, which goes on. It has ended for its instance.
+    pub rowless: bool,
     /// What becomes of it.
     pub outcome: ActivityOutcome,
     /// A turn of this process has the result in hand already.
@@ -331,9 +360,11 @@ pub struct SettledTurn {
     /// The fence that the row has now, without an owner: a turn may be settled under it without a claim, as long as nobody
     /// has claimed the row.
     pub next: Fence,
+    /// The row is leased to the node of the turn under that fence.
+    pub retaken: bool,
     /// Database time, ms since 1970.
     pub now_ms: i64,
-    /// The activities that this node took.
+    /// The activities that this node took, or had already.
     pub handed: Vec<HandedTask>,
 }
 
@@ -359,6 +390,8 @@ pub enum CommitOutcome {
     },
     /// A turn was written and its instance goes on.
     Settled(SettledTurn),
+    /// A turn was written, and its lease goes on.
+    Kept,
     /// A turn was written that ends its instance, which somebody here waits for.
     Ended(Box<InstanceRow>),
     /// The lease is not held any more; nothing was written.

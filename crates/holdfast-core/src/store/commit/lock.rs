@@ -8,8 +8,9 @@ use tokio_postgres::types::ToSql;
 
 use super::{
     flight::{Params, columns},
-    item::TurnCommit,
+    item::{ActivityCommit, TurnCommit},
 };
+use crate::store::{Fence, NodeKey, message::event_number};
 
 /// The number of a client's rows.
 const CLIENT: i32 = 0;
@@ -21,6 +22,9 @@ pub(super) struct Turns<'a> {
     fence: Vec<i64>,
     owner: Vec<&'a str>,
     owner_epoch: Vec<i64>,
+    execution: Vec<i64>,
+    /// First event of those that keep their lease.
+    first_event: Vec<Option<i32>>,
     /// Index of each turn in the batch.
     pub(super) items: Vec<usize>,
 }
@@ -43,13 +47,28 @@ columns! {
     }
 }
 
+/// The lease that a turn, or an activity that ran under it, has to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Needed<'a> {
+    fence: Fence,
+    node: &'a NodeKey,
+}
+
+/// A turn row that the batch locks.
+#[derive(Debug, Default)]
+struct Addressed<'a> {
+    needed: Option<Needed<'a>>,
+    /// A turn of the batch is its.
+    turns: bool,
+}
+
 /// Every turn row that the batch settles or addresses.
 #[derive(Debug, Default)]
 pub(super) struct Locks<'a> {
     pub(super) turns: Turns<'a>,
     pub(super) missing: Missing<'a>,
-    addressed: BTreeMap<&'a str, Option<&'a TurnCommit>>,
-    /// An instance has several turns, of which one can stand at most.
+    addressed: BTreeMap<&'a str, Addressed<'a>>,
+    /// An instance has several turns, or other leases are needed of it: not everything can stand.
     pub(super) contested: bool,
     sorted: Vec<&'a str>,
 }
@@ -60,9 +79,12 @@ impl<'a> Turns<'a> {
         [&self.instance, &self.fence, &self.owner, &self.owner_epoch]
     }
 
-    /// Instances and fences.
-    pub(super) fn key_params(&self) -> Option<Params<'_>> {
-        if self.instance.is_empty() { None } else { Some(vec![&self.instance, &self.fence]) }
+    /// What a statement needs to find out which of them an earlier run wrote.
+    pub(super) fn found_params(&self) -> Option<Params<'_>> {
+        if self.instance.is_empty() {
+            return None;
+        }
+        Some(vec![&self.instance, &self.fence, &self.execution, &self.first_event])
     }
 }
 
@@ -73,15 +95,32 @@ impl<'a> Locks<'a> {
         self.turns.fence.push(turn.fence.0);
         self.turns.owner.push(&turn.node.id);
         self.turns.owner_epoch.push(turn.node.epoch);
+        self.turns.execution.push(turn.execution);
+        let first_event = turn.events.first().filter(|_| turn.keeps);
+        self.turns.first_event.push(first_event.map(|event| event_number(event.id)));
         self.turns.items.push(index);
         let number = i32::try_from(self.turns.items.len()).expect("a batch is far smaller than 2^31");
-        self.contested |= self.addressed.insert(&turn.instance, Some(turn)).flatten().is_some();
+        let needed = Needed { fence: turn.fence, node: &turn.node };
+        let other = std::mem::replace(&mut self.need(&turn.instance, needed).turns, true);
+        self.contested |= other;
         for send in &turn.sends {
             self.existing(&send.instance);
         }
         for start in &turn.starts {
             self.made(number, &start.instance);
         }
+    }
+
+    /// Adds an activity that ran under the lease of its instance's turn.
+    pub(super) fn rowless(&mut self, activity: &'a ActivityCommit) {
+        let needed = Needed { fence: activity.fence, node: &activity.node };
+        self.need(&activity.key.instance, needed);
+    }
+
+    fn need(&mut self, instance: &'a str, needed: Needed<'a>) -> &mut Addressed<'a> {
+        let row = self.addressed.entry(instance).or_default();
+        self.contested |= row.needed.replace(needed).is_some_and(|other| other != needed);
+        row
     }
 
     /// A row that is locked when it exists.
@@ -112,12 +151,12 @@ impl<'a> Locks<'a> {
     /// The rows to lock, in key order, each with the lease that its turn has to have.
     pub(super) fn expected(&self) -> Expected<'a> {
         let mut expected = Expected::default();
-        for (instance, turn) in &self.addressed {
+        for (instance, Addressed { needed, .. }) in &self.addressed {
             expected.push(ExpectedRow {
                 instance,
-                fence: turn.map(|turn| turn.fence.0),
-                owner: turn.map(|turn| turn.node.id.as_str()),
-                owner_epoch: turn.map(|turn| turn.node.epoch),
+                fence: needed.map(|needed| needed.fence.0),
+                owner: needed.map(|needed| needed.node.id.as_str()),
+                owner_epoch: needed.map(|needed| needed.node.epoch),
             });
         }
         expected

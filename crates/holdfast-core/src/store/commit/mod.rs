@@ -8,6 +8,7 @@
 //! splits a batch.
 
 mod activities;
+mod asked;
 mod flight;
 mod head;
 mod history;
@@ -25,9 +26,9 @@ use std::collections::{HashMap, HashSet};
 use tokio_postgres::types::ToSql;
 
 pub use item::{
-    ActivityCommit, ActivityEnd, ActivityOutcome, CommitItem, CommitOutcome, Enqueue, HandedTask,
-    NewActivity, NewStandalone, NewTimer, Park, Send, SettledTurn, Start, StartLease, TurnCommit, TurnEnd,
-    ValueChanges, ValueRead,
+    ActivityCommit, ActivityEnd, ActivityOutcome, BelatedActivity, CommitItem, CommitOutcome, Enqueue,
+    HandedTask, NewActivity, NewStandalone, NewTimer, Park, Send, SettledTurn, Start, StartLease, TurnCommit,
+    TurnEnd, ValueChanges, ValueRead,
 };
 #[cfg(any(test, feature = "sim"))]
 pub(crate) use {activities::RIDE_PATIENCE_MS, instances::taken_error};
@@ -208,6 +209,7 @@ impl<'a> Plan<'a> {
         flight.add(Step::Enqueued, &statements.standalone_insert, standalone.queued.params());
         flight.add(Step::Undone, &statements.standalone_undo_ended, standalone.named.params());
         flight.rows(Step::Scheduled, &statements.commit_insert_activities, &activities.scheduled, &[]);
+        flight.rows(Step::Belated, &statements.commit_insert_belated, &activities.belated, &[]);
         flight.rows(other, &statements.commit_insert_timers, &inbox.timers, &[]);
         flight.add(other, &statements.commit_delete_values, values.dropped.params());
         flight.add(other, &statements.commit_set_values, values.kept.params());
@@ -221,8 +223,105 @@ impl<'a> Plan<'a> {
         flight.rows(other, &statements.commit_update_instances, &instances.changes, &[]);
         flight.add(other, &statements.commit_continue_instances, instances.continued.params());
         flight.rows(Step::SettledTurns, &statements.commit_settle_turns, &settle.settled, &[]);
+        flight.add(Step::Retaken, &statements.commit_retake_turns, settle.retaken.params());
         flight.rows(Step::EndedTurns, &statements.commit_end_turns, &settle.ended, &[]);
         let awaited: Option<Params<'p>> = (!awaited.is_empty()).then(|| vec![awaited as _]);
         flight.add(Step::Awaited, &statements.instance_get, awaited);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_replay::{EventId, MessageBody, Payload, event::StoredEvent};
+
+    use super::*;
+    use crate::store::{ActivityKey, Fence, NodeKey};
+
+    fn turn() -> TurnCommit {
+        TurnCommit {
+            instance: "i".to_owned(),
+            fence: Fence(7),
+            node: NodeKey { id: "n".to_owned(), epoch: 1 },
+            execution: 1,
+            history_len: 3,
+            version: "1".to_owned(),
+            name: "p".to_owned(),
+            consumed: Vec::new(),
+            results: Vec::new(),
+            events: vec![StoredEvent {
+                id: EventId(3),
+                kind: "ActivityCompleted".to_owned(),
+                source: Some(EventId(2)),
+                at_ms: 1,
+                data: "{}".to_owned(),
+            }],
+            activities: Vec::new(),
+            keeps: false,
+            retake_ms: None,
+            belated: Vec::new(),
+            timers: Vec::new(),
+            cancelled_activities: Vec::new(),
+            cancelled_timers: Vec::new(),
+            sends: Vec::new(),
+            starts: Vec::new(),
+            custom_status: None,
+            values: ValueChanges::default(),
+            reads: Vec::new(),
+            end: None,
+            park: None,
+            unparks: false,
+            poisoned: false,
+            awaited: false,
+        }
+    }
+
+    fn rowless() -> CommitItem {
+        let TurnCommit { instance, fence, node, execution, .. } = turn();
+        let result = Payload::from_text("1".to_owned()).expect("JSON");
+        let body = MessageBody::ActivityCompleted { execution, source: EventId(2), result };
+        CommitItem::Activity(ActivityCommit {
+            key: ActivityKey { instance, execution, event: 2 },
+            fence,
+            node,
+            rowless: true,
+            outcome: ActivityOutcome::Ended(body),
+            rides: true,
+            heartbeat: None,
+        })
+    }
+
+    /// The statements of a batch of which everything stands; `None` when that is to be found out first.
+    fn statements_of(batch: &[CommitItem]) -> Option<Vec<&'static str>> {
+        let statements = Statements::new("s");
+        let head = Head::of(batch, false);
+        let standing = head.expects(batch)?;
+        let (expected, plan) = (head.expected(), Plan::of(batch, &standing));
+        let mut flight = Flight::default();
+        head.add_expecting_to(&mut flight, &expected, &statements);
+        plan.add_to(&mut flight, &statements);
+        Some(flight.names())
+    }
+
+    fn item(turn: TurnCommit) -> CommitItem {
+        CommitItem::Turn(Box::new(turn))
+    }
+
+    #[test]
+    fn a_turn_that_keeps_its_lease_and_the_result_it_uses_cost_its_events() {
+        let events = ["commit/lock_expected_one", "commit/insert_history_one"];
+        let kept = TurnCommit { keeps: true, ..turn() };
+        assert_eq!(statements_of(&[item(kept.clone())]).expect("one flight"), events);
+        let uses = TurnCommit { results: vec![2], ..kept };
+        assert_eq!(statements_of(&[rowless(), item(uses.clone())]).expect("one flight"), events);
+        assert_eq!(
+            statements_of(&[item(turn())]).expect("one flight"),
+            [&events[..], &["commit/settle_turns_one"]].concat()
+        );
+        assert_eq!(
+            statements_of(&[rowless()]).expect("one flight"),
+            ["commit/lock_expected_one", "commit/tell_results_one"]
+        );
+        let other = TurnCommit { fence: Fence(8), ..uses };
+        assert_eq!(statements_of(&[rowless(), item(other)]), None, "not both can stand");
     }
 }

@@ -34,6 +34,9 @@ pub(super) fn read(
     for index in activities.quiet_items.iter().chain(&activities.ended_items) {
         outcomes[*index] = CommitOutcome::Done { more_work: false };
     }
+    for index in &plan.settle.kept_items {
+        outcomes[*index] = CommitOutcome::Kept;
+    }
     let mut set = |items: &[usize], row: &Row, outcome: CommitOutcome| -> Result<()> {
         outcomes[item_of(items, row)?] = outcome;
         Ok(())
@@ -47,6 +50,7 @@ pub(super) fn read(
         let settled = SettledTurn {
             more_work: column(row, "more_work")?,
             next: Fence(column(row, "next_fence")?),
+            retaken: false,
             now_ms: column(row, "now_ms")?,
             handed: handed.remove(instance).unwrap_or_default(),
         };
@@ -77,16 +81,21 @@ pub(super) fn read(
     for row in answers.rows(Step::EndedStandalone) {
         set(&plan.standalone.ended_items, row, CommitOutcome::Done { more_work: false })?;
     }
+    for row in answers.rows(Step::Retaken) {
+        if let CommitOutcome::Settled(settled) = &mut outcomes[item_of(&plan.settle.retaken_items, row)?] {
+            (settled.next, settled.retaken) = (Fence(column(row, "next_fence")?), true);
+        }
+    }
     enqueued(batch, answers, &mut outcomes)?;
     starts(batch, plan, answers, &mut outcomes)?;
     sends(batch, plan, answers, &mut outcomes)?;
     Ok(outcomes)
 }
 
-/// The tasks that are leased to the node that queued them, by instance.
+/// The tasks that are leased to the node that queued them or runs them already, by instance.
 fn handed(answers: &Answers) -> Result<HashMap<&str, Vec<HandedTask>>> {
     let mut handed: HashMap<&str, Vec<HandedTask>> = HashMap::new();
-    for row in answers.rows(Step::Scheduled) {
+    for row in answers.rows(Step::Scheduled).iter().chain(answers.rows(Step::Belated)) {
         if column(row, "handed")? {
             handed.entry(column(row, "instance")?).or_default().push(HandedTask {
                 event: column(row, "event")?,

@@ -4,7 +4,7 @@ use super::{
     flight::columns,
     item::{TurnCommit, TurnEnd},
 };
-use crate::store::replay_version;
+use crate::store::{queue::MAX_MS, replay_version};
 
 columns! {
     /// Turns whose instance goes on.
@@ -24,6 +24,17 @@ columns! {
 }
 
 columns! {
+    /// Turns whose instance is leased to their node again.
+    RetakenTurns<'a> of RetakenTurnRow {
+        instance: &'a str,
+        fence: i64,
+        owner: &'a str,
+        owner_epoch: i64,
+        lease_ms: i64,
+    }
+}
+
+columns! {
     /// Turns whose instance ends.
     EndedTurns<'a> of EndedTurnRow {
         instance: &'a str,
@@ -39,13 +50,21 @@ columns! {
 pub(super) struct Settle<'a> {
     pub(super) settled: SettledTurns<'a>,
     pub(super) settled_items: Vec<usize>,
+    pub(super) retaken: RetakenTurns<'a>,
+    pub(super) retaken_items: Vec<usize>,
     pub(super) ended: EndedTurns<'a>,
     pub(super) ended_items: Vec<usize>,
+    /// Turns whose lease goes on: their row is not written.
+    pub(super) kept_items: Vec<usize>,
 }
 
 impl<'a> Settle<'a> {
     /// Adds a turn.
     pub(super) fn turn(&mut self, index: usize, turn: &'a TurnCommit) {
+        if turn.keeps {
+            self.kept_items.push(index);
+            return;
+        }
         let (execution, history_len, version, due_now) = match &turn.end {
             None => {
                 let version = match &turn.park {
@@ -84,5 +103,15 @@ impl<'a> Settle<'a> {
             replay_version: replay_version::current(),
         });
         self.settled_items.push(index);
+        if let Some(lease_ms) = turn.retake_ms {
+            self.retaken.push(RetakenTurnRow {
+                instance: &turn.instance,
+                fence: turn.fence.0,
+                owner: &turn.node.id,
+                owner_epoch: turn.node.epoch,
+                lease_ms: lease_ms.clamp(0, MAX_MS),
+            });
+            self.retaken_items.push(index);
+        }
     }
 }

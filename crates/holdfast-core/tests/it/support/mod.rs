@@ -2,6 +2,7 @@
 
 mod binaries;
 mod database;
+pub(crate) mod hand;
 pub(crate) mod host;
 pub(crate) mod load;
 mod proxy;
