@@ -33,8 +33,9 @@ pub use oracle::Violation;
 /// 1737: an event overtook one that came before the clock was set back. 22: a stop took longer than its grace and a second.
 /// 27346 and 29951: a heartbeat so late that the node fenced itself, and was heard before its watch looked: what was held back
 /// was never handed to JavaScript. 256654: a process that was asked to stop, held up from outside and asked again was taken for one
-/// that stops too late.
-pub const CORPUS: &[u64] = &[5, 1484, 1737, 22, 27346, 29951, 256_654];
+/// that stops too late. 1483, 1621, 2715, 2848 and 15697: activities without a row, which went back while their turn cancelled them,
+/// ended while their row was on its way, or lost the lease of their turn unmarked.
+pub const CORPUS: &[u64] = &[5, 1483, 1484, 1621, 1737, 22, 2715, 27346, 2848, 15697, 29951, 256_654];
 
 /// How a seed is run.
 #[derive(Debug, Clone, Copy, Default)]
