@@ -16,7 +16,7 @@ use crate::{
         replay_version,
         turn::ClaimedTurn,
     },
-    turn::{Flight, Next, TurnRunner, commit::empty, kept::key},
+    turn::{Flight, Next, TurnRunner, commit::empty, kept::key, local::as_claimed},
 };
 
 /// Ends leases that go on for long enough, until `stop` says so; then all of them.
@@ -227,23 +227,10 @@ fn is_ours(claimed: &ClaimedTurn) -> bool {
 /// The activities of a turn that run under its lease, as claims would have brought them.
 pub(super) fn rowless(flight: &Flight, tasks: Vec<NewActivity>, now_ms: i64) -> Vec<ClaimedActivity> {
     let Flight { claimed, version, .. } = flight;
-    let tasks = tasks.into_iter().map(|task| ClaimedActivity {
-        key: key(&claimed.instance, claimed.execution, task.event),
-        fence: claimed.fence,
-        deliveries: 1,
-        poisoned: false,
-        attempt: 1,
-        name: task.name,
-        input: task.input,
-        retry: task.retry,
-        heartbeat: None,
-        timeout_ms: task.timeout_ms,
-        tag: task.tag,
-        session: None,
-        orchestration_name: Some(claimed.name.clone()),
-        orchestration_version: Some(version.clone()),
-        scheduled_at_ms: now_ms,
-        now_ms,
+    let orchestration = (claimed.name.as_str(), version.as_str());
+    let tasks = tasks.into_iter().map(|task| {
+        let key = key(&claimed.instance, claimed.execution, task.event);
+        as_claimed(key, claimed.fence, task, orchestration, now_ms)
     });
     tasks.collect()
 }

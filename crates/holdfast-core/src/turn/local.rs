@@ -17,7 +17,7 @@ use crate::{
     clock,
     lease::{Kind, Return, TakesTasks},
     store::{
-        ActivityKey, NodeKey,
+        ActivityKey, Fence, NodeKey,
         activity::ClaimedActivity,
         commit::{HandedTask, NewActivity, TurnCommit},
         turn::ClaimedTurn,
@@ -143,26 +143,39 @@ pub(super) fn taken(queued: &mut Queued, handed: &[HandedTask], now_ms: i64) -> 
     for HandedTask { event, fence, scheduled_at_ms } in handed {
         let Some(at) = tasks.iter().position(|task| task.event == *event) else { continue };
         let task = tasks.swap_remove(at);
-        claimed.push(ClaimedActivity {
-            key: ActivityKey { instance: instance.clone(), execution: *execution, event: *event },
-            fence: *fence,
-            deliveries: 1,
-            poisoned: false,
-            attempt: 1,
-            name: task.name,
-            input: task.input,
-            retry: task.retry,
-            heartbeat: None,
-            timeout_ms: task.timeout_ms,
-            tag: task.tag,
-            session: None,
-            orchestration_name: Some(name.clone()),
-            orchestration_version: Some(version.clone()),
-            scheduled_at_ms: *scheduled_at_ms,
-            now_ms,
-        });
+        let key = ActivityKey { instance: instance.clone(), execution: *execution, event: *event };
+        let task = as_claimed(key, *fence, task, (name, version), now_ms);
+        claimed.push(ClaimedActivity { scheduled_at_ms: *scheduled_at_ms, ..task });
     }
     claimed
+}
+
+/// A task of a turn of this orchestration, by name and version, that this node takes at this moment, as a claim would have brought it.
+pub(super) fn as_claimed(
+    key: ActivityKey,
+    fence: Fence,
+    task: NewActivity,
+    (name, version): (&str, &str),
+    now_ms: i64,
+) -> ClaimedActivity {
+    ClaimedActivity {
+        key,
+        fence,
+        deliveries: 1,
+        poisoned: false,
+        attempt: 1,
+        name: task.name,
+        input: task.input,
+        retry: task.retry,
+        heartbeat: None,
+        timeout_ms: task.timeout_ms,
+        tag: task.tag,
+        session: None,
+        orchestration_name: Some(name.to_owned()),
+        orchestration_version: Some(version.to_owned()),
+        scheduled_at_ms: now_ms,
+        now_ms,
+    }
 }
 
 /// What is kept of a turn's commit for the activities that this node takes.
